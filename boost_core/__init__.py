@@ -1,0 +1,1 @@
+"""Pure mathematics of multiclass boosting: no I/O, no cluster, no clock."""

@@ -1,0 +1,1 @@
+"""One file an algorithm; catalogue.py lists them."""

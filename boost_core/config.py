@@ -1,0 +1,39 @@
+"""The resolved configuration of a training run: every default filled in, equal on every member."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A named algorithm or weak learner with all its parameters."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """What decides a model, besides the data. Parameters are sorted by name and complete."""
+
+    algorithm: Choice
+    weak_learner: Choice
+    rounds: int
+    max_bins: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with the parameters' names in sorted order."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(
+            algorithm=Choice(**values["algorithm"]),
+            weak_learner=Choice(**values["weak_learner"]),
+            rounds=values["rounds"],
+            max_bins=values["max_bins"],
+            seed=values["seed"],
+        )

@@ -1,0 +1,82 @@
+"""A cut: how one inner node sends rows left or right."""
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.binning import Binning
+from boost_core.jit import inner, kernel
+
+
+class CutKind(enum.IntEnum):
+    """In the order in which ties between candidates of one feature are broken."""
+
+    THRESHOLD = 0  # codes up to the bin go left, higher ones right, missing ones to the side that is better
+    MISSING = 1  # missing values go left, all others right
+
+
+# Columns of a candidate's record (int64): what members exchange about a node's best cut. After them come the sums of
+# the left side's rows, n_channels + 1 (the last one counts the rows).
+VALUE, FEATURE, KIND, BIN, MISSING_LEFT, MASS = range(6)
+RECORD_FIELDS = 6
+NO_CUT = -1  # value of a record without a cut
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FeatureSlices:
+    """Which features' histograms each member reduces and searches.
+
+    features: int64 [size + 1], the slices' bounds; bins: int64 [size + 1], the same in histogram bins.
+    """
+
+    features: Integers
+    bins: Integers
+    rank: int
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """First feature and the one after the last of this member; may be empty."""
+        return int(self.features[self.rank]), int(self.features[self.rank + 1])
+
+
+def slice_features(binning: Binning, rank: int, size: int) -> FeatureSlices:
+    """Split the features into contiguous slices of about equal numbers of bins."""
+    total = int(binning.bin_start[-1])
+    wanted = np.array([total * part // size for part in range(size + 1)], np.int64)
+    features = np.searchsorted(binning.bin_start, wanted, side="left").astype(np.int64)
+    return FeatureSlices(features, binning.bin_start[features], rank)
+
+
+@inner
+def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignore[no-untyped-def]
+    """Whether a bin code goes left."""
+    if code == missing_code:
+        return missing_left
+    return kind == 0 and code <= last_left
+
+
+@kernel
+def partition(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
+    """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; right_rows: scratch.
+
+    cut: (kind, bin, missing code, missing left). Returns (first right position, mass of the left rows).
+    """
+    left = segment[0]
+    n_right = 0
+    left_mass = np.int64(0)
+    for k in range(segment[0], segment[1]):
+        i = order[k]
+        if goes_left(np.int64(codes[i]), cut[0], cut[1], cut[2], cut[3]):
+            order[left] = i
+            left += 1
+            left_mass += mass[i]
+        else:
+            right_rows[n_right] = i
+            n_right += 1
+    for k in range(n_right):
+        order[left + k] = right_rows[k]
+    return left, left_mass

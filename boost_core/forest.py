@@ -1,0 +1,65 @@
+"""Collects the trees of a run into a Forest, and sends rows down its trees."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.binning import Binning
+from boost_core.cut import CutKind, goes_left
+from boost_core.growth import Tree
+from boost_core.jit import kernel
+from boost_core.model import Forest
+from boost_core.team import Team
+
+
+@kernel
+def _route(bins, nodes, missing_codes, start, stop, leaf_of_row):  # type: ignore[no-untyped-def]
+    """leaf_of_row (OUT, int32 [n]) of rows start..stop: bins uint8 [d, n]; nodes int64 [n_nodes, 6] (growth.Tree)."""
+    for i in range(start, stop):
+        place = 0 if nodes.shape[0] > 0 else -1
+        while place >= 0:
+            node = nodes[place]
+            code = np.int64(bins[node[0], i])
+            left = goes_left(code, node[1], node[2], missing_codes[node[0]], node[3] == 1)
+            place = node[4] if left else node[5]
+        leaf_of_row[i] = ~place
+
+
+def route(tree: Tree, bins: NDArray[np.uint8], binning: Binning, team: Team) -> NDArray[np.int32]:
+    """The tree's leaf of each row, int32 [n_rows]; bins uint8 [n_features, n_rows]."""
+    n_rows = bins.shape[1]
+    leaf_of_row = np.empty(n_rows, np.int32)
+    missing_codes = binning.n_thresholds + 1
+    work = 4 * n_rows * max(len(tree.votes), 1)
+    team.over(n_rows, work, lambda a, b: _route(bins, tree.nodes, missing_codes, a, b, leaf_of_row))
+    return leaf_of_row
+
+
+def node_thresholds(nodes: NDArray[np.int64], binning: Binning) -> NDArray[np.float64]:
+    """The value at which each node's rows go right; NaN where the cut has no threshold."""
+    thresholds = np.full(nodes.shape[0], np.nan)
+    for place, (feature, kind, last_left, *_) in enumerate(nodes):
+        if kind == CutKind.THRESHOLD:
+            thresholds[place] = binning.of_feature(int(feature))[last_left]
+    return thresholds
+
+
+def make_forest(trees: list[Tree], alphas: list[int], n_columns: int, binning: Binning) -> Forest:
+    """Join the trees of a run, in order of the rounds; alphas in score units."""
+    nodes = np.concatenate([np.empty((0, 6), np.int64), *(tree.nodes for tree in trees)])
+    return Forest(
+        node_start=_starts([tree.nodes.shape[0] for tree in trees]),
+        leaf_start=_starts([tree.votes.shape[0] for tree in trees]),
+        node_feature=nodes[:, 0].astype(np.int32),
+        node_kind=nodes[:, 1].astype(np.int8),
+        node_bin=nodes[:, 2].astype(np.int32),
+        node_threshold=node_thresholds(nodes, binning),
+        node_missing_left=nodes[:, 3].astype(np.bool_),
+        node_left=nodes[:, 4].astype(np.int32),
+        node_right=nodes[:, 5].astype(np.int32),
+        leaf_votes=np.concatenate([np.empty((0, n_columns), np.int8), *(tree.votes for tree in trees)]),
+        alpha=np.array(alphas, np.int64),
+    )
+
+
+def _starts(sizes: list[int]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

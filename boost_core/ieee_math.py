@@ -1,0 +1,69 @@
+"""exp, log and rounding from plain IEEE additions and multiplications only.
+
+Library versions differ between processors and releases by a unit in the last place, which would change a model.
+These do not: each operation is correctly rounded by IEEE 754 and LLVM is not allowed to fuse or reorder them.
+Their error is below 2 units in the last place (tested against the library), far finer than the grid that gains
+and alphas are rounded to.
+"""
+
+from boost_core.intrinsics import bits_of, from_bits
+from boost_core.jit import inner, kernel
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 6.93147180369123816490e-01  # ln 2 with 20 trailing zero bits: exact times a small integer
+LN2_LOW = 1.90821492927058770002e-10
+ROUND = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds to an integer, half to even
+ROUND_BITS = 0x4338000000000000  # its bits; an integer added to it sits in the low bits
+EXP_FLOOR = -700.0  # below it results would lose bits or vanish: they are exp(-700) then, see exp
+MANTISSA_MASK = 0x000FFFFFFFFFFFFF
+ONE_BITS = 0x3FF0000000000000
+SQRT2 = 1.4142135623730951
+
+
+@inner
+def round_half_even(value):  # type: ignore[no-untyped-def]
+    """Nearest integer as int64, ties to even; |value| < 2**51."""
+    return bits_of(value + ROUND) - ROUND_BITS
+
+
+@inner
+def exp(x):  # type: ignore[no-untyped-def]
+    """e**x for x <= 700, without branches so that loops over it vectorise; below -700 it stays at e**-700."""
+    x = max(x, EXP_FLOOR)
+    shifted = x * LOG2_E + ROUND
+    k = shifted - ROUND
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    # Taylor series of e**r, |r| <= ln(2)/2: the first term left out is below 2**-57
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return from_bits(bits_of(p) + ((bits_of(shifted) - ROUND_BITS) << 52))
+
+
+@kernel
+def log(x):  # type: ignore[no-untyped-def]
+    """Natural logarithm of a normal x > 0."""
+    bits = bits_of(x)
+    exponent = (bits >> 52) - 1023
+    m = from_bits((bits & MANTISSA_MASK) | ONE_BITS)
+    if m > SQRT2:
+        m = m * 0.5
+        exponent = exponent + 1
+    f = (m - 1.0) / (m + 1.0)
+    f2 = f * f
+    # ln m = 2 artanh f = 2 (f + f**3/3 + ...), |f| <= 0.172: 12 terms leave less than 2**-60
+    series = 0.0
+    for odd in range(23, 1, -2):
+        series = (series + 1.0 / odd) * f2
+    return exponent * LN2_HIGH + (2.0 * f + (2.0 * f * series + exponent * LN2_LOW))

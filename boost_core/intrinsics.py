@@ -1,0 +1,94 @@
+"""LLVM intrinsics that plain Numba cannot express, each with its twin for when the JIT is off.
+
+`add_lanes` adds one row of the gain matrix to one row of a histogram with explicit vector instructions. LLVM does
+not vectorise the plain inner loop: it is short and its two arrays may alias (4 to 5 times slower, see
+docs/performance.md). The number of lanes is the length of a tuple, hence part of the type, hence unrolled.
+"""
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from boost_core.jit import JIT_DISABLED
+
+LANE = 4  # channels per lane; histogram and gain rows are padded to a multiple of it
+WIDEST = 8  # channels per vector instruction: 512 bits of int64, split by LLVM where registers are narrower
+
+Lanes = tuple[int, ...]
+
+
+def lanes_for(n_channels: int) -> Lanes:
+    """The lane tuple whose length pads n_channels."""
+    return (0,) * (-(-n_channels // LANE))
+
+
+def _vector(builder: Any, pointer: Any, offset: int, bits: int, width: int) -> Any:
+    place = builder.gep(pointer, [ir.Constant(ir.IntType(64), offset)])
+    return builder.bitcast(place, ir.VectorType(ir.IntType(bits), width).as_pointer())
+
+
+def _emit_adds(builder: Any, total: Any, row: Any, n_channels: int, row_bits: int) -> None:
+    offset = 0
+    while offset < n_channels:
+        width = min(WIDEST, n_channels - offset)
+        total_at = _vector(builder, total, offset, 64, width)
+        added = builder.load(_vector(builder, row, offset, row_bits, width), align=row_bits // 8)
+        if row_bits < 64:
+            added = builder.sext(added, ir.VectorType(ir.IntType(64), width))
+        builder.store(builder.add(builder.load(total_at, align=8), added), total_at, align=8)
+        offset += width
+
+
+def _add_lanes_compiled(typingctx: Any, totals: Any, at: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
+    """totals[at : at + C] += rows[row_at : row_at + C], C = LANE * len(lanes); flat int64 and int32/int64 arrays."""
+    n_channels = LANE * len(lanes)
+    signature = types.void(totals, at, rows, row_at, lanes)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        total_array = context.make_array(sig.args[0])(context, builder, args[0])
+        row_array = context.make_array(sig.args[2])(context, builder, args[2])
+        total = builder.gep(total_array.data, [args[1]])
+        row = builder.gep(row_array.data, [args[3]])
+        _emit_adds(builder, total, row, n_channels, sig.args[2].dtype.bitwidth)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _add_lanes_plain(totals: Any, at: int, rows: Any, row_at: int, lanes: Lanes) -> None:
+    n_channels = LANE * len(lanes)
+    totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
+
+
+def _bits_compiled(typingctx: Any, value: Any) -> Any:
+    """The 64 bits of a float64 as int64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+def _from_bits_compiled(typingctx: Any, bits: Any) -> Any:
+    """The float64 that has these 64 bits."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+def _bits_plain(value: float) -> int:
+    return int(np.float64(value).view(np.int64))
+
+
+def _from_bits_plain(bits: int) -> float:
+    return float(np.int64(bits).view(np.float64))
+
+
+add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
+bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
+from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)

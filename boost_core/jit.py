@@ -1,0 +1,45 @@
+"""The one place that says how kernels are compiled.
+
+Kernels release the GIL and run in plain threads (see team.py), never in Numba's own thread pools: those abort
+the process when two threads of it train at once. There is no fast-math anywhere: every kernel must give the
+same bits on every processor, and LLVM contracts or reorders nothing unless it is allowed to.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numba
+from numba import njit
+from numba.core import config
+
+
+def _writable(folder: Path) -> bool:
+    """Whether compiled kernels can be stored in a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _choose_cache() -> bool:
+    """Pick a folder for compiled kernels; without a writable one nothing is cached and nothing fails."""
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return _writable(Path(config.CACHE_DIR))
+    candidates = [Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "edgewise" / "kernels"]
+    for number, folder in enumerate(candidates):
+        if _writable(folder):
+            if number > 0:
+                config.CACHE_DIR = str(folder)
+            return True
+    return False
+
+
+JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+CACHED = _choose_cache()
+
+kernel = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False)
+# Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
+inner = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False, forceinline=True)

@@ -1,0 +1,72 @@
+"""Scores and classes of raw rows: the model's trees on float64 features, no binning needed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.jit import kernel
+from boost_core.model import Forest, Model
+from boost_core.scores import predicted_classes
+from boost_core.team import Team
+
+TILE_ROWS = 256  # rows that stay in the caches while all trees pass over them
+
+
+@kernel
+def _leaf(row, first, n_nodes, feature, kind, threshold, missing_left, children):  # type: ignore[no-untyped-def]
+    """Leaf number (within its tree) of one row, float64 [n_features]."""
+    place = 0 if n_nodes > 0 else -1
+    while place >= 0:
+        node = first + place
+        value = row[feature[node]]
+        if value != value:
+            left = missing_left[node]
+        else:
+            left = kind[node] == 0 and value < threshold[node]
+        place = children[0][node] if left else children[1][node]
+    return ~place
+
+
+@kernel
+def _add_forest(rows, starts, nodes, children, votes, alpha, span, scores):  # type: ignore[no-untyped-def]
+    """scores (IN/OUT, int64 [n, c]) of rows span[0]..span[1] += alpha * votes of every tree of the forest."""
+    feature, kind, threshold, missing_left = nodes
+    for tile in range(span[0], span[1], TILE_ROWS):
+        stop = min(tile + TILE_ROWS, span[1])
+        for t in range(alpha.shape[0]):
+            first, n_nodes = starts[0][t], starts[0][t + 1] - starts[0][t]
+            for i in range(tile, stop):
+                leaf = starts[1][t] + _leaf(rows[i], first, n_nodes, feature, kind, threshold, missing_left, children)
+                for c in range(scores.shape[1]):
+                    scores[i, c] += alpha[t] * votes[leaf, c]
+
+
+def forest_scores(forest: Forest, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int64]:
+    """Scores in units of 2**-20, int64 [n_rows, n_columns]; rows float64 [n_rows, n_features], NaN = missing."""
+    rows = np.ascontiguousarray(rows, np.float64)
+    scores = np.zeros((rows.shape[0], forest.leaf_votes.shape[1]), np.int64)
+    nodes = (forest.node_feature, forest.node_kind, forest.node_threshold, forest.node_missing_left)
+    starts, children = (forest.node_start, forest.leaf_start), (forest.node_left, forest.node_right)
+
+    def part(start: int, stop: int) -> None:
+        _add_forest(rows, starts, nodes, children, forest.leaf_votes, forest.alpha, (start, stop), scores)
+
+    with Team(threads) as team:
+        team.over(rows.shape[0], rows.shape[0] * max(forest.n_learners, 1) * scores.shape[1], part)
+    return scores
+
+
+def scores(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int64]:
+    """Scores F of raw rows in units of 2**-20, int64 [n_rows, n_columns].
+
+    rows: float64 [n_rows, n_features] in the order of model.features, NaN = missing. One column for adaboost, whose
+    second class is predicted where it is >= 0, else a column a class.
+    Errors: ValueError if the number of features is not the model's.
+    """
+    if rows.ndim != 2 or rows.shape[1] != len(model.features):
+        raise ValueError(f"rows must be [n_rows, {len(model.features)}], got shape {rows.shape}")
+    return forest_scores(model.forest, rows, threads)
+
+
+def predict(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int32]:
+    """Class index of every raw row, int32 [n_rows]; ties go to the smallest index. Rows as in `scores`."""
+    return predicted_classes(scores(model, rows, threads))

@@ -1,0 +1,73 @@
+"""What a round reports, why training stopped, and whom the loop tells."""
+
+import enum
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class StopReason(enum.StrEnum):
+    """Why the loop ended."""
+
+    ROUNDS = "rounds"  # every round asked for was run
+    EDGE_ONE = "edge_one"  # the weak learner made no error: another round would repeat it
+    EDGE_ZERO = "edge_zero"  # the best weak learner is no better than chance: it was dropped
+    ALPHA_ZERO = "alpha_zero"  # the rounded step is zero: the model would not change
+    CANCELLED = "cancelled"  # a member asked to stop; the model holds the rounds finished so far
+
+
+class Phase(enum.StrEnum):
+    """What the loop is doing, for an observer that holds the clock."""
+
+    TRAIN = "train"
+    VALIDATE = "validate"
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Figures of one finished round, equal on every member.
+
+    round: 1-based. edge: in [0, 1]. alpha: step. loss: the algorithm's loss after the round, `bound` what the
+    theory proves for it (product of the rounds' factors), both also as natural logarithms, which never leave the
+    range of a float. Errors are fractions of rows; train_error counts ties as predicted (smallest class wins).
+    bytes_reduced: payload bytes this member sent in the round.
+    """
+
+    round: int
+    edge: float
+    alpha: float
+    loss: float
+    ln_loss: float
+    bound: float
+    ln_bound: float
+    error_bound: float
+    train_error: float
+    strict_train_error: float
+    valid_error: float | None
+    n_leaves: int
+    bytes_reduced: int
+
+
+class Observer(Protocol):
+    """Follows a training run. The loop has no clock and does no I/O: both belong to the observer."""
+
+    def enter(self, phase: Phase) -> None:
+        """The loop enters a phase."""
+
+    def round_done(self, record: RoundRecord) -> None:
+        """A round is finished."""
+
+    def stop_requested(self) -> bool:
+        """Asked once a round; one member's True stops the whole gang after the same round."""
+
+
+class Silent:
+    """An observer that looks away."""
+
+    def enter(self, phase: Phase) -> None:
+        """Nothing to note."""
+
+    def round_done(self, record: RoundRecord) -> None:
+        """Nothing to note."""
+
+    def stop_requested(self) -> bool:
+        return False

@@ -1,0 +1,98 @@
+"""Scores of a member's rows: exact sums of integer payloads, and the predictions read off them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.jit import kernel
+from boost_core.model import SCORE_UNITS
+from boost_core.team import Team
+
+UNIT = 2.0**-SCORE_UNITS
+WIDEN_AT = 1 << 30  # int32 scores become int64 before a score or a difference of two could pass 2**31
+
+
+@kernel
+def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-def]
+    """scores (IN/OUT) [n, c] += payload [n_leaves, c] of each row's leaf."""
+    for i in range(start, stop):
+        leaf = leaf_of_row[i]
+        for c in range(scores.shape[1]):
+            scores[i, c] += payload[leaf, c]
+
+
+@kernel
+def _count_errors(scores, labels, start, stop):  # type: ignore[no-untyped-def]
+    """Rows whose predicted class is not their label, and rows where a wrong class is at least level (int64 [2]).
+
+    One score column means two classes: the second one is predicted where the score is >= 0.
+    """
+    ordinary, strict = 0, 0
+    for i in range(start, stop):
+        label = labels[i]
+        if scores.shape[1] == 1:
+            score = np.int64(scores[i, 0])
+            ordinary += (score >= 0) != (label == 1)
+            strict += (score if label == 1 else -score) <= 0
+        else:
+            own = scores[i, label]
+            before, after = False, False
+            level = False
+            for c in range(scores.shape[1]):
+                other = scores[i, c]
+                before |= (c < label) & (other >= own)
+                after |= other > own
+                level |= (c != label) & (other >= own)
+            ordinary += before | after
+            strict += level
+    return ordinary, strict
+
+
+@kernel
+def _argmax(scores, classes):  # type: ignore[no-untyped-def]
+    """classes (OUT, int32 [n]): predicted class of every row; ties go to the smallest index."""
+    for i in range(scores.shape[0]):
+        if scores.shape[1] == 1:
+            classes[i] = 1 if scores[i, 0] >= 0 else 0
+        else:
+            best = 0
+            for c in range(1, scores.shape[1]):
+                if scores[i, c] > scores[i, best]:
+                    best = c
+            classes[i] = best
+
+
+def predicted_classes(scores: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Class index of every row, int32 [n]; scores [n, c], c = 1 for two classes."""
+    classes = np.empty(scores.shape[0], np.int32)
+    _argmax(scores, classes)
+    return classes
+
+
+@dataclass
+class Scores:
+    """Scores F [n_rows, n_columns] in units of 2**-20; changes only through `add`."""
+
+    values: NDArray[np.integer]
+    reach: int = 0  # sum of the largest payloads so far: no score can be larger
+
+    def add(self, payload: NDArray[np.int64], leaf_of_row: NDArray[np.int32], team: Team) -> None:
+        """Add each row's leaf payload (int64 [n_leaves, n_columns])."""
+        self.reach += int(np.abs(payload).max(initial=0))
+        if self.reach >= WIDEN_AT and self.values.dtype == np.int32:
+            self.values = self.values.astype(np.int64)
+        narrow = payload.astype(self.values.dtype)
+        n_rows, n_columns = self.values.shape
+        team.over(n_rows, n_rows * n_columns, lambda a, b: _add(self.values, narrow, leaf_of_row, a, b))
+
+    def count_errors(self, labels: NDArray[np.int32], team: Team) -> tuple[int, int]:
+        """(wrong predictions, rows where a wrong class is at least level with the right one)."""
+        n_rows, n_columns = self.values.shape
+        parts = team.over(n_rows, n_rows * n_columns, lambda a, b: _count_errors(self.values, labels, a, b))
+        return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+
+
+def zero_scores(n_rows: int, n_columns: int) -> Scores:
+    """Scores before the first round."""
+    return Scores(np.zeros((n_rows, n_columns), np.int32))

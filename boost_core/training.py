@@ -1,0 +1,231 @@
+"""The one boosting loop, run by every member of a gang on its own shard (SPMD).
+
+    scores --peaks--> gain matrix --totals--> weak learner --value--> step --> scores
+               ^ max over members   ^ sum        ^ histograms and winners
+
+Sums are exact integers, so every member picks the same weak learner and holds the same model: no member is special.
+A round's loss is that of the scores it leaves, so it is recorded when the next gain matrix is known.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.algorithms.base import Algorithm, Gains, Problem, Step
+from boost_core.binning import Binning
+from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
+from boost_core.collective import Collective
+from boost_core.config import TrainingConfig
+from boost_core.cut import slice_features
+from boost_core.errors import BoundBroken
+from boost_core.forest import make_forest, route
+from boost_core.gain_matrix import channel_sums
+from boost_core.growth import Grower, Tree
+from boost_core.model import SCORE_UNITS, Forest, RoundFigures
+from boost_core.records import Observer, Phase, RoundRecord, StopReason
+from boost_core.scores import zero_scores
+from boost_core.shard import Shard
+from boost_core.team import Team
+
+Integers = NDArray[np.int64]
+# How far ln loss may be above its bound after t rounds: (t + 1) times this. Rounding of gains moves it by less.
+LN_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
+    rows of all members."""
+
+    train: Shard
+    valid: Shard | None
+    binning: Binning
+    class_counts: Integers
+    n_valid: int = 0
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """The forest and the figures of the rounds in it, equal on every member."""
+
+    forest: Forest
+    records: tuple[RoundRecord, ...]
+    stop_reason: StopReason
+
+    def figures(self) -> RoundFigures:
+        """The records as arrays, for the model."""
+
+        def column(read: Callable[[RoundRecord], float | None]) -> NDArray[np.float64]:
+            values = [read(record) for record in self.records]
+            return np.array([math.nan if value is None else value for value in values], np.float64)
+
+        return RoundFigures(
+            edge=column(lambda r: r.edge),
+            ln_loss=column(lambda r: r.ln_loss),
+            ln_bound=column(lambda r: r.ln_bound),
+            train_error=column(lambda r: r.train_error),
+            valid_error=column(lambda r: r.valid_error),
+        )
+
+
+def train(
+    data: TrainingData, config: TrainingConfig, collective: Collective, observer: Observer, team: Team
+) -> TrainingResult:
+    """Boost for config.rounds rounds or until there is nothing to gain.
+
+    Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
+    """
+    refuse_classes(config, int(data.class_counts.shape[0]))
+    loop = _Loop(data, config, collective, observer, team)
+    return loop.run()
+
+
+@dataclass
+class _Look:
+    """What all members agree on about the current scores."""
+
+    gains: Gains
+    totals: Integers  # the algorithm's sums over all members
+    sums: Integers  # of each channel and the row count
+    ln_loss: float
+    wrong: int
+    strictly_wrong: int
+    wrong_valid: int
+    stop: bool
+
+
+@dataclass
+class _Loop:
+    """State of a run on one member; it changes only at the end of a round."""
+
+    data: TrainingData
+    config: TrainingConfig
+    collective: Collective
+    observer: Observer
+    team: Team
+    trees: list[Tree] = field(default_factory=list)
+    alphas: list[int] = field(default_factory=list)
+    records: list[RoundRecord] = field(default_factory=list)
+    ln_bound: float = 0.0
+
+    def __post_init__(self) -> None:
+        shard, binning = self.data.train, self.data.binning
+        slices = slice_features(binning, self.collective.rank, self.collective.size)
+        grower = Grower(shard, binning, slices, self.collective, self.team)
+        problem = Problem(shard.labels, self.data.class_counts, self.team)
+        choice = self.config.algorithm
+        self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
+        learner = self.config.weak_learner
+        self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
+        self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
+        n_valid = self.data.valid.n_rows if self.data.valid else 0
+        self.valid_scores = zero_scores(n_valid, self.algorithm.n_columns)
+
+    def run(self) -> TrainingResult:
+        """All rounds; the reason is that of the round that ended the loop."""
+        self.observer.enter(Phase.TRAIN)
+        look = self._look()
+        reason = None
+        while reason is None:
+            reason, look = self._round(look)
+        forest = make_forest(self.trees, self.alphas, self.algorithm.n_columns, self.data.binning)
+        return TrainingResult(forest, tuple(self.records), reason)
+
+    def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
+        sent = self.collective.bytes_sent
+        self.collective.begin_round(len(self.trees) + 1)
+        tree = self.weak_learner.fit(look.gains.matrix, look.sums)
+        step = self.algorithm.step(tree.value, look.totals)
+        if tree.value <= 0 or step.alpha <= 0:
+            return (StopReason.EDGE_ZERO if tree.value <= 0 else StopReason.ALPHA_ZERO), look
+        self._take(tree, step)
+        look = self._look()
+        self._record(tree, step, look, self.collective.bytes_sent - sent)
+        return self._end(step, look), look
+
+    def _end(self, step: Step, look: _Look) -> StopReason | None:
+        if step.perfect:
+            return StopReason.EDGE_ONE
+        if len(self.trees) >= self.config.rounds:
+            return StopReason.ROUNDS
+        return StopReason.CANCELLED if look.stop else None
+
+    def _take(self, tree: Tree, step: Step) -> None:
+        """Add the weak learner to the model and to all scores."""
+        payload = tree.votes * np.int64(step.alpha)
+        self.scores.add(payload, tree.leaf_of_row, self.team)
+        if self.data.valid is not None:
+            self.observer.enter(Phase.VALIDATE)
+            leaves = route(tree, self.data.valid.bins, self.data.binning, self.team)
+            self.valid_scores.add(payload, leaves, self.team)
+            self.observer.enter(Phase.TRAIN)
+        self.trees.append(tree)
+        self.alphas.append(step.alpha)
+        self.ln_bound += step.ln_factor
+
+    def _look(self) -> _Look:
+        """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
+        peaks, counts = self._exchange(self.algorithm.peaks(self.scores))
+        gains = self.algorithm.gains(self.scores, peaks)
+        k = gains.totals.shape[0]
+        summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
+        loss = self.algorithm.ln_loss(gains, summed[:k])
+        wrong, strict, wrong_valid, stop = (int(count) for count in counts)
+        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, stop > 0)
+
+    def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
+        """Maximum of the peaks and sum of the counts over all members, in one message."""
+        errors = self.scores.count_errors(self.data.train.labels, self.team)
+        counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
+        gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
+        n_peaks = peaks.shape[0]
+        return gathered[:, :n_peaks].max(axis=0), gathered[:, n_peaks:].sum(axis=0)
+
+    def _valid_errors(self) -> int:
+        if self.data.valid is None:
+            return 0
+        self.observer.enter(Phase.VALIDATE)
+        wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team)
+        self.observer.enter(Phase.TRAIN)
+        return wrong
+
+    def _record(self, tree: Tree, step: Step, look: _Look, bytes_sent: int) -> None:
+        n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
+        record = RoundRecord(
+            round=len(self.trees),
+            edge=step.edge,
+            alpha=step.alpha / (1 << SCORE_UNITS),
+            loss=math.exp(min(look.ln_loss, 700.0)),
+            ln_loss=look.ln_loss,
+            bound=math.exp(min(self.ln_bound, 700.0)),
+            ln_bound=self.ln_bound,
+            error_bound=self.algorithm.error_factor * math.exp(min(self.ln_bound, 700.0)),
+            train_error=look.wrong / n_rows,
+            strict_train_error=look.strictly_wrong / n_rows,
+            valid_error=look.wrong_valid / n_valid if n_valid else None,
+            n_leaves=int(tree.votes.shape[0]),
+            bytes_reduced=bytes_sent,
+        )
+        self.records.append(record)
+        check_bounds(record)
+        self.observer.round_done(record)
+
+
+def check_bounds(record: RoundRecord) -> None:
+    """Errors: BoundBroken if the loss or the strict training error exceeds what the theory proves for the round."""
+    slack = (record.round + 1) * LN_TOLERANCE
+    if not record.ln_loss <= record.ln_bound + slack:
+        raise BoundBroken(
+            f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
+            f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
+        )
+    if not record.strict_train_error <= record.error_bound * math.exp(slack):
+        raise BoundBroken(
+            f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
+            f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"
+        )
+
+

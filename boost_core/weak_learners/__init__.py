@@ -1,0 +1,1 @@
+"""One file a weak learner; catalogue.py lists them."""

@@ -1,0 +1,35 @@
+"""Hamming trees (W4; Kegl 2013): best-first trees whose leaves vote +1 or -1 for every label."""
+
+from typing import Any, ClassVar
+
+from boost_core.cut import Integers
+from boost_core.gain_matrix import GainMatrix
+from boost_core.growth import Grower, Tree
+from boost_core.parameters import Parameter
+from boost_core.weak_learners.vote_cuts import VoteCuts
+
+
+class HammingTree:
+    """Grows by the largest increase of the sum of gains; max_leaves - 1 inner nodes at most."""
+
+    kind: ClassVar[str] = "hamming_tree"
+    summary: ClassVar[str] = "tree with a vote vector in every leaf"
+    source: ClassVar[str] = "Kegl, The return of AdaBoost.MH, arXiv 1312.6086, 2013"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("max_leaves", "integer", 8, "most leaves of a tree", minimum=2, maximum=4096),
+        Parameter(
+            "votes",
+            "string",
+            "factorised",
+            "factorised: the two leaves of a cut vote opposite ways, as published; free: every leaf votes for itself",
+            choices=("factorised", "free"),
+        ),
+    )
+
+    def __init__(self, grower: Grower, parameters: Any) -> None:
+        self._grower = grower
+        self._max_leaves = int(parameters["max_leaves"])
+        self._cuts = VoteCuts(grower.binning, grower.slices, parameters["votes"] == "free")
+
+    def fit(self, gains: GainMatrix, sums: Integers) -> Tree:
+        return self._grower.grow(gains, sums, self._cuts, self._max_leaves)

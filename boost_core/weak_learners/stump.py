@@ -1,0 +1,25 @@
+"""Factorised decision stumps (W3; Kegl 2013; W1 with one label): one cut, votes -v on its left and +v on its right."""
+
+from typing import Any, ClassVar
+
+from boost_core.cut import Integers
+from boost_core.gain_matrix import GainMatrix
+from boost_core.growth import Grower, Tree
+from boost_core.parameters import Parameter
+from boost_core.weak_learners.vote_cuts import VoteCuts
+
+
+class Stump:
+    """The best single cut, or the constant if no cut is better."""
+
+    kind: ClassVar[str] = "stump"
+    summary: ClassVar[str] = "one cut with opposite votes on its two sides"
+    source: ClassVar[str] = "Kegl, The return of AdaBoost.MH, arXiv 1312.6086, 2013"
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init__(self, grower: Grower, parameters: Any) -> None:
+        self._grower = grower
+        self._cuts = VoteCuts(grower.binning, grower.slices, free=False)
+
+    def fit(self, gains: GainMatrix, sums: Integers) -> Tree:
+        return self._grower.grow(gains, sums, self._cuts, max_leaves=2)
