@@ -111,7 +111,7 @@ def midpoints(distinct: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         middle = low * 0.5 + high * 0.5
     usable = np.isfinite(middle) & (middle > low) & (middle <= high)
-    return np.where(usable, middle, high)
+    return np.asarray(np.where(usable, middle, high))
 
 
 def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
@@ -124,7 +124,8 @@ def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
     targets = (np.arange(1, max_bins, dtype=np.int64) * n) // max_bins
     # the boundary before the distinct value that holds the target rank
     boundaries = np.unique(np.searchsorted(first, targets, side="right") - 1)
-    return midpoints(distinct)[boundaries[boundaries > 0] - 1]
+    chosen: Floats = midpoints(distinct)[boundaries[boundaries > 0] - 1]
+    return chosen
 
 
 @kernel

@@ -62,4 +62,4 @@ def channel_sums(gains: GainMatrix, team: Team) -> NDArray[np.int64]:
         return sums
 
     parts = team.over(n_rows, n_rows * len(lanes), part)
-    return np.sum(parts, axis=0)[: gains.n_channels + 1]
+    return np.asarray(np.sum(parts, axis=0)[: gains.n_channels + 1])

@@ -31,6 +31,7 @@ from boost_core.cut import (
 )
 from boost_core.gain_matrix import GainMatrix
 from boost_core.histogram import HistogramBuilder
+from boost_core.jit import kernel
 from boost_core.shard import Shard
 from boost_core.team import Team
 
@@ -66,14 +67,15 @@ class Leaf:
     local_mass: int
     hist: Integers | None = None  # this member's slice
     record: Integers | None = None  # its best cut over all members, once known
+    gain: int = 0  # what taking that cut adds to the tree's value; 0 if there is none worth it
     children: "tuple[Leaf, Leaf] | None" = None
 
-    def gain(self) -> int:
-        """What taking its best cut adds to the tree's value; 0 if there is no cut worth it."""
-        if self.record is None or self.record[VALUE] == NO_CUT:
-            return 0
-        gain = int(self.record[VALUE]) - self.value
-        return gain if gain > int(self.record[MASS]) >> GAIN_SHIFT else 0
+    def best_cut_is(self, record: Integers, mass: int) -> None:
+        """Note the best cut; mass: the leaf's absolute gains over all members."""
+        self.record = record
+        value = int(record[VALUE])
+        if value != NO_CUT and value - self.value > mass >> GAIN_SHIFT:
+            self.gain = value - self.value
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,17 @@ class Grower:
         """The leaf's local rows."""
         return self._order[leaf.start : leaf.stop]
 
+    def name_leaves(self, segments: Sequence[tuple[int, int]], leaf_of_row: NDArray[np.int32]) -> None:
+        """leaf_of_row (OUT): the index of the segment each row is in."""
+        _name_leaves(self._order, np.array(segments, np.int64), leaf_of_row)
+
+
+@kernel
+def _name_leaves(order, segments, leaf_of_row):  # type: ignore[no-untyped-def]
+    for leaf in range(segments.shape[0]):
+        for k in range(segments[leaf, 0], segments[leaf, 1]):
+            leaf_of_row[order[k]] = leaf
+
 
 class _Growing:
     """One tree on its way: its leaves in index order and the nodes taken so far."""
@@ -141,11 +154,10 @@ class _Growing:
         """Take leaves, best first and lowest index first among equals, until the limit or no gain is left."""
         self._leaves.append(self._root(sums))
         while len(self._leaves) < self._max_leaves:
-            gains = [leaf.gain() for leaf in self._leaves]
-            best = int(np.argmax(gains))
-            if gains[best] == 0:
+            best = max(range(len(self._leaves)), key=lambda index: self._leaves[index].gain)  # the first of equals
+            if self._leaves[best].gain == 0:
                 break
-            self._make_children(best, gains)
+            self._make_children(best)
             self._take(best)
         return self._finish()
 
@@ -157,23 +169,25 @@ class _Growing:
             self._search([root])
         return root
 
-    def _make_children(self, best: int, gains: list[int]) -> None:
+    def _make_children(self, best: int) -> None:
         """See to it that the best leaf has children; their histograms are needed only if more splits follow."""
         splits_left = self._max_leaves - len(self._leaves)
         if self._leaves[best].children is not None:
             return
         if splits_left == 1:
             self._divide(self._leaves[best])
-            return
-        alone = self._grower.collective.size == 1
-        by_gain = sorted(range(len(gains)), key=lambda index: (-gains[index], index))
-        worth = [self._leaves[i] for i in by_gain if gains[i] > 0 and self._leaves[i].children is None]
-        self._expand(worth[: 1 if alone else splits_left - 1])
+        elif self._grower.collective.size == 1:
+            self._expand([self._leaves[best]])
+        else:
+            worth = [leaf for leaf in self._leaves if leaf.gain > 0 and leaf.children is None]
+            self._expand(sorted(worth, key=lambda leaf: -leaf.gain)[: splits_left - 1])
 
     def _expand(self, leaves: list[Leaf]) -> None:
         """Compute the children of several leaves with one reduction: build the smaller, subtract for the other."""
         pairs = [self._divide(leaf) for leaf in leaves]
-        small_left = [2 * int(left.sums[-1]) <= int(leaf.sums[-1]) for leaf, (left, _) in zip(leaves, pairs, strict=True)]
+        small_left = [
+            2 * int(left.sums[-1]) <= int(leaf.sums[-1]) for leaf, (left, _) in zip(leaves, pairs, strict=True)
+        ]
         smaller = [left if is_left else right for is_left, (left, right) in zip(small_left, pairs, strict=True)]
         for leaf, pair, small, hist in zip(leaves, pairs, smaller, self._reduced(smaller), strict=True):
             assert leaf.hist is not None
@@ -211,19 +225,24 @@ class _Growing:
     def _search(self, leaves: list[Leaf]) -> None:
         """Find the leaves' best cuts over all members: highest value, then lowest rank, whose features come first."""
         team = self._grower.team
-        records = np.stack([self._cuts.best_record(_known(leaf.hist), leaf.sums, team) for leaf in leaves])
+        found = [self._cuts.best_record(_known(leaf.hist), leaf.sums, team) for leaf in leaves]
+        if self._grower.collective.size == 1:
+            for leaf, record in zip(leaves, found, strict=True):
+                leaf.best_cut_is(record, leaf.local_mass)
+            return
+        records = np.stack(found)
         records[:, MASS] = [leaf.local_mass for leaf in leaves]
         gathered = np.stack(self._grower.collective.all_gather(records))
         winners = gathered[:, :, VALUE].argmax(axis=0)
         masses = gathered[:, :, MASS].sum(axis=0)
         for index, leaf in enumerate(leaves):
-            leaf.record = gathered[winners[index], index]
-            leaf.record[MASS] = masses[index]
+            leaf.best_cut_is(gathered[winners[index], index], int(masses[index]))
 
     def _take(self, index: int) -> None:
         """Turn a leaf into a node: its left child keeps the index, the right one gets the next free index."""
         leaf = self._leaves[index]
-        assert leaf.record is not None and leaf.children is not None
+        assert leaf.record is not None
+        assert leaf.children is not None
         node, new = len(self._nodes), len(self._leaves)
         cut = [int(leaf.record[field]) for field in (FEATURE, KIND, BIN, MISSING_LEFT)]
         self._nodes.append([*cut, ~index, ~new])
@@ -238,8 +257,7 @@ class _Growing:
     def _finish(self) -> Tree:
         """The tree; the histograms go back to the builder."""
         leaf_of_row = np.empty(self._grower.shard.n_rows, np.int32)
-        for index, leaf in enumerate(self._leaves):
-            leaf_of_row[self._grower.rows(leaf)] = index
+        self._grower.name_leaves([(leaf.start, leaf.stop) for leaf in self._leaves], leaf_of_row)
         for histogram in self._borrowed:
             self._grower.builder.give_back(histogram)
         nodes = np.array(self._nodes, np.int64).reshape(len(self._nodes), 6)

@@ -9,7 +9,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import numba
 from numba import njit
 from numba.core import config
 
@@ -37,7 +36,7 @@ def _choose_cache() -> bool:
     return False
 
 
-JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+JIT_DISABLED = bool(config.DISABLE_JIT)
 CACHED = _choose_cache()
 
 kernel = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False)

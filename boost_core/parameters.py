@@ -6,7 +6,12 @@ from typing import Any
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
-JSON_TYPES: dict[str, tuple[type, ...]] = {"integer": (int,), "number": (int, float), "string": (str,), "boolean": (bool,)}
+JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "boolean": (bool,),
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Parameter:
     def problem(self, value: Any) -> str | None:
         """What is wrong with a value, or None."""
         wrong_bool = isinstance(value, bool) and self.type != "boolean"
-        if wrong_bool or not isinstance(value, JSON_TYPES[self.type]):
+        if wrong_bool or not any(isinstance(value, allowed) for allowed in JSON_TYPES[self.type]):
             return f"must be of type {self.type}, got {value!r}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, got {value!r}"

@@ -18,10 +18,8 @@ def _leaf(row, first, n_nodes, feature, kind, threshold, missing_left, children)
     while place >= 0:
         node = first + place
         value = row[feature[node]]
-        if value != value:
-            left = missing_left[node]
-        else:
-            left = kind[node] == 0 and value < threshold[node]
+        below = kind[node] == 0 and value < threshold[node]
+        left = missing_left[node] if value != value else below
         place = children[0][node] if left else children[1][node]
     return ~place
 

@@ -32,9 +32,9 @@ def _count_errors(scores, labels, start, stop):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         label = labels[i]
         if scores.shape[1] == 1:
-            score = np.int64(scores[i, 0])
-            ordinary += (score >= 0) != (label == 1)
-            strict += (score if label == 1 else -score) <= 0
+            margin = scores[i, 0] if label == 1 else -scores[i, 0]
+            ordinary += (scores[i, 0] >= 0) != (label == 1)
+            strict += margin <= 0
         else:
             own = scores[i, label]
             before, after = False, False

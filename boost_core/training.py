@@ -227,5 +227,3 @@ def check_bounds(record: RoundRecord) -> None:
             f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
             f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"
         )
-
-

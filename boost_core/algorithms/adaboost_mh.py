@@ -4,11 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from boost_core.algorithms.atanh_step import atanh_step
-from boost_core.algorithms.base import Gains, Integers, Problem, Step
-from boost_core.algorithms.exponential_votes import InitialWeights, VoteGains, ln_loss
+from boost_core.algorithms.base import Integers, Problem
+from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights
 from boost_core.parameters import Parameter
-from boost_core.scores import Scores
 
 
 def initial_weights(kind: str, class_counts: Integers) -> InitialWeights:
@@ -34,16 +32,15 @@ def error_factor(initial: InitialWeights, n_rows: int) -> float:
     A wrong row i has a label l with F(l) >= F(y), so its part of the loss is at least
     c(y) exp(-F(y)) + c(l) exp(F(l)) >= 2 sqrt(c(y) c(l)): sqrt(K-1) for asymmetric weights, K/2 for uniform ones.
     """
-    least = min(
-        float(positive * negative)
-        for y, positive in enumerate(initial.positive)
-        for l, negative in enumerate(initial.negative)
-        if l != y
-    )
+    # the least product is among the two smallest weights of either sign
+    true_labels = np.argsort(initial.positive, kind="stable")[:2]
+    wrong_labels = np.argsort(initial.negative, kind="stable")[:2]
+    pairs = ((y, wrong) for y in true_labels for wrong in wrong_labels if y != wrong)
+    least = min(float(initial.positive[y] * initial.negative[wrong]) for y, wrong in pairs)
     return float(1.0 / (2.0 * n_rows * np.sqrt(least)))
 
 
-class AdaBoostMH:
+class AdaBoostMH(ExponentialVotes):
     """Weights W(i,l) = W1(i,l) exp(-Y(i,l) F(i,l)); the edge is the sum of W Y H over the sum of W."""
 
     name: ClassVar[str] = "adaboost_mh"
@@ -66,24 +63,10 @@ class AdaBoostMH:
     def __init__(self, problem: Problem, parameters: Any) -> None:
         initial = initial_weights(parameters["init_weights"], problem.class_counts)
         n_rows = int(problem.class_counts.sum())
-        self.n_columns = problem.n_classes
+        super().__init__(problem.labels, initial, n_rows * problem.n_classes, problem.team)
         self.error_factor = error_factor(initial, n_rows)
-        self._votes = VoteGains(problem.labels, initial, n_rows * problem.n_classes, problem.team)
 
     @staticmethod
     def refusal(n_classes: int) -> str | None:
         """Why this algorithm cannot learn so many classes, or None."""
         return None
-
-    def peaks(self, scores: Scores) -> Integers:
-        return self._votes.peaks(scores)
-
-    def gains(self, scores: Scores, peaks: Integers) -> Gains:
-        matrix, shift = self._votes.gains(scores, peaks)
-        return Gains(matrix, np.array([matrix.total_mass], np.int64), shift)
-
-    def ln_loss(self, gains: Gains, totals: Integers) -> float:
-        return ln_loss(int(totals[0]), gains.matrix.scale, gains.shift)
-
-    def step(self, value: int, totals: Integers) -> Step:
-        return atanh_step(value, int(totals[0]))

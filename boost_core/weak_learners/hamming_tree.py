@@ -17,12 +17,13 @@ class HammingTree:
     source: ClassVar[str] = "Kegl, The return of AdaBoost.MH, arXiv 1312.6086, 2013"
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("max_leaves", "integer", 8, "most leaves of a tree", minimum=2, maximum=4096),
+        # free is the default: it reaches a given test error in about half the rounds of factorised (docs/engine.md)
         Parameter(
             "votes",
             "string",
-            "factorised",
-            "factorised: the two leaves of a cut vote opposite ways, as published; free: every leaf votes for itself",
-            choices=("factorised", "free"),
+            "free",
+            "free: every leaf votes for its own rows; factorised (as published): a cut's two leaves vote opposite ways",
+            choices=("free", "factorised"),
         ),
     )
 

@@ -72,7 +72,7 @@ def _search(hist, totals, layout, features, n_channels, free, best):  # type: ig
     """Best cut of each feature of a range, for one node.
 
     hist int64 [bins of the slice, padded]; totals [n_channels + 1]; layout = (bin_start, n_thresholds, has_missing,
-    first bin of the slice); features = (first of the slice, start, stop); best: OUT [features of the slice, RECORD_FIELDS].
+    first bin of the slice); features = (first of the slice, start, stop); best: OUT [slice's features, RECORD_FIELDS].
     """
     bin_start, n_thresholds, has_missing, origin = layout
     for j in range(features[1], features[2]):
@@ -93,6 +93,22 @@ def _left_sums(hist, n_thresholds, record, n_channels, sums):  # type: ignore[no
     if record[MISSING_LEFT] == 1 and hist.shape[0] > n_thresholds + 1:
         for c in range(n_channels + 1):
             sums[c] += hist[n_thresholds + 1, c]
+
+
+@kernel
+def _vote(left, right, free, votes):  # type: ignore[no-untyped-def]
+    """votes (OUT, int8 [2, n_channels]) of the left and the right leaf; returns their values."""
+    left_value, right_value = np.int64(0), np.int64(0)
+    for c in range(left.shape[0]):
+        if free:
+            votes[0, c] = 1 if left[c] >= 0 else -1
+            votes[1, c] = 1 if right[c] >= 0 else -1
+        else:
+            votes[1, c] = 1 if right[c] >= left[c] else -1
+            votes[0, c] = -votes[1, c]
+        left_value += votes[0, c] * left[c]
+        right_value += votes[1, c] * right[c]
+    return left_value, right_value
 
 
 @dataclass(frozen=True)
@@ -135,10 +151,9 @@ class VoteCuts:
 
     def children(self, left: Integers, right: Integers) -> tuple[Votes, int, Votes, int]:
         """Votes and values of the left and the right side of a cut (sums without the count)."""
-        if self.free:
-            return (*self.root(left), *self.root(right))
-        votes = signs(right - left)
-        return -votes, -int((votes * left).sum()), votes, int((votes * right).sum())
+        votes = np.empty((2, left.shape[0]), np.int8)
+        left_value, right_value = _vote(left, right, self.free, votes)
+        return votes[0], int(left_value), votes[1], int(right_value)
 
 
 def signs(sums: Integers) -> Votes:

@@ -1,0 +1,51 @@
+"""Errors of reading data and of training on it.
+
+WorkersError
+├── DataError             the data are refused; each problem has its place in the request
+│   ├── PathRefused       a path leaves the data root or has a scheme that is not allowed
+│   └── DataNotFound      no such file
+├── ModelFileError        a file is not a model, is damaged, or has another format version
+└── TrainingFailed        the run ended without a model, for the reason given
+    └── GangUnavailable   not enough workers in time
+"""
+
+from collections.abc import Sequence
+
+Location = tuple[str | int, ...]
+
+
+class WorkersError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class DataError(WorkersError):
+    """The data do not fit the request. `loc` is the place in the request body that names them."""
+
+    def __init__(self, loc: Sequence[str | int], message: str) -> None:
+        self.loc: Location = tuple(loc)
+        self.message = message
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type["DataError"], tuple[Location, str]]:
+        """Survives the way from a worker: exceptions are pickled by their arguments."""
+        return type(self), (self.loc, self.message)
+
+
+class PathRefused(DataError):
+    """A path outside the data root, or a scheme that is not allowed."""
+
+
+class DataNotFound(DataError):
+    """A path under the data root that does not exist."""
+
+
+class ModelFileError(WorkersError):
+    """A model file that cannot be read."""
+
+
+class TrainingFailed(WorkersError):
+    """The run ended without a model."""
+
+
+class GangUnavailable(TrainingFailed):
+    """The workers a job needs were not free or not there in time."""
