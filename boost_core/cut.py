@@ -43,11 +43,16 @@ class FeatureSlices:
         return int(self.features[self.rank]), int(self.features[self.rank + 1])
 
 
+def feature_edges(bin_start: Integers, parts: int) -> Integers:
+    """Contiguous feature slices of about equal numbers of bins, int64 [parts + 1]; some may be empty."""
+    total = int(bin_start[-1])
+    wanted = np.array([total * part // parts for part in range(parts + 1)], np.int64)
+    return np.searchsorted(bin_start, wanted, side="left").astype(np.int64)
+
+
 def slice_features(binning: Binning, rank: int, size: int) -> FeatureSlices:
-    """Split the features into contiguous slices of about equal numbers of bins."""
-    total = int(binning.bin_start[-1])
-    wanted = np.array([total * part // size for part in range(size + 1)], np.int64)
-    features = np.searchsorted(binning.bin_start, wanted, side="left").astype(np.int64)
+    """The slices of the members of a gang."""
+    features = feature_edges(binning.bin_start, size)
     return FeatureSlices(features, binning.bin_start[features], rank)
 
 

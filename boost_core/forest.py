@@ -5,15 +5,15 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.cut import CutKind, goes_left
-from boost_core.growth import Tree
 from boost_core.jit import kernel
 from boost_core.model import Forest
 from boost_core.team import Team
+from boost_core.tree import Tree
 
 
 @kernel
 def _route(bins, nodes, missing_codes, start, stop, leaf_of_row):  # type: ignore[no-untyped-def]
-    """leaf_of_row (OUT, int32 [n]) of rows start..stop: bins uint8 [d, n]; nodes int64 [n_nodes, 6] (growth.Tree)."""
+    """leaf_of_row (OUT, int32 [n]) of rows start..stop: bins uint8 [d, n]; nodes int64 [n_nodes, 6] (tree.Tree)."""
     for i in range(start, stop):
         place = 0 if nodes.shape[0] > 0 else -1
         while place >= 0:
@@ -29,7 +29,7 @@ def route(tree: Tree, bins: NDArray[np.uint8], binning: Binning, team: Team) -> 
     n_rows = bins.shape[1]
     leaf_of_row = np.empty(n_rows, np.int32)
     missing_codes = binning.n_thresholds + 1
-    work = 4 * n_rows * max(len(tree.votes), 1)
+    work = 4 * n_rows * max(len(tree.payload), 1)
     team.over(n_rows, work, lambda a, b: _route(bins, tree.nodes, missing_codes, a, b, leaf_of_row))
     return leaf_of_row
 
@@ -48,7 +48,7 @@ def make_forest(trees: list[Tree], alphas: list[int], n_columns: int, binning: B
     nodes = np.concatenate([np.empty((0, 6), np.int64), *(tree.nodes for tree in trees)])
     return Forest(
         node_start=_starts([tree.nodes.shape[0] for tree in trees]),
-        leaf_start=_starts([tree.votes.shape[0] for tree in trees]),
+        leaf_start=_starts([tree.payload.shape[0] for tree in trees]),
         node_feature=nodes[:, 0].astype(np.int32),
         node_kind=nodes[:, 1].astype(np.int8),
         node_bin=nodes[:, 2].astype(np.int32),
@@ -56,7 +56,9 @@ def make_forest(trees: list[Tree], alphas: list[int], n_columns: int, binning: B
         node_missing_left=nodes[:, 3].astype(np.bool_),
         node_left=nodes[:, 4].astype(np.int32),
         node_right=nodes[:, 5].astype(np.int32),
-        leaf_votes=np.concatenate([np.empty((0, n_columns), np.int8), *(tree.votes for tree in trees)]),
+        leaf_votes=np.concatenate(
+            [np.empty((0, n_columns), np.int8), *(tree.payload.astype(np.int8) for tree in trees)]
+        ),
         alpha=np.array(alphas, np.int64),
     )
 

@@ -5,11 +5,13 @@ not vectorise the plain inner loop: it is short and its two arrays may alias (4 
 docs/performance.md). The number of lanes is the length of a tuple, hence part of the type, hence unrolled.
 """
 
+import os
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from boost_core.jit import JIT_DISABLED
@@ -81,6 +83,52 @@ def _from_bits_compiled(typingctx: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
+def _fetch_add_compiled(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
+    """Atomically add to an entry of an int64 array; returns what it held before."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        return builder.atomic_rmw("add", place, args[2], "seq_cst")
+
+    return types.int64(array, types.int64, types.int64), codegen
+
+
+def _load_shared_compiled(typingctx: Any, array: Any, at: Any) -> Any:
+    """Read an entry of an int64 array that another thread may be writing: what it wrote before is seen too."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(array, types.int64), codegen
+
+
+def _yield_compiled(typingctx: Any) -> Any:
+    """Let another thread of the machine run, if one waits for this processor."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if os.name == "posix":
+            declared = ir.FunctionType(ir.IntType(32), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, declared, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+def _yield_plain() -> None:
+    """Python's threads take turns by themselves."""
+
+
+def _fetch_add_plain(array: Any, at: int, value: int) -> int:
+    before = int(array[at])
+    array[at] += value
+    return before
+
+
+def _load_shared_plain(array: Any, at: int) -> int:
+    return int(array[at])
+
+
 def _bits_plain(value: float) -> int:
     return int(np.float64(value).view(np.int64))
 
@@ -92,3 +140,6 @@ def _from_bits_plain(bits: int) -> float:
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
 from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)
+fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_fetch_add_compiled)
+load_shared: Any = _load_shared_plain if JIT_DISABLED else intrinsic(_load_shared_compiled)
+yield_processor: Any = _yield_plain if JIT_DISABLED else intrinsic(_yield_compiled)

@@ -5,6 +5,7 @@ the process when two threads of it train at once. There is no fast-math anywhere
 same bits on every processor, and LLVM contracts or reorders nothing unless it is allowed to.
 """
 
+import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -23,15 +24,25 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+def _sources_digest() -> str:
+    """Names this release's kernels: Numba notices a change in a kernel's own file only, not in what it calls."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def _choose_cache() -> bool:
-    """Pick a folder for compiled kernels; without a writable one nothing is cached and nothing fails."""
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return _writable(Path(config.CACHE_DIR))
-    candidates = [Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "edgewise" / "kernels"]
-    for number, folder in enumerate(candidates):
-        if _writable(folder):
-            if number > 0:
-                config.CACHE_DIR = str(folder)
+    """Pick a folder for compiled kernels; without a writable one nothing is cached and nothing fails.
+
+    NUMBA_CACHE_DIR names it where set; else it lies beside this file, or in the home directory.
+    """
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "edgewise"]
+    for folder in folders:
+        kernels = folder / f"kernels-{_sources_digest()}"
+        if _writable(kernels):
+            config.CACHE_DIR = str(kernels)
             return True
     return False
 

@@ -59,6 +59,17 @@ class Team:
                 raise error
         return [result for result, _ in answers]
 
+    def together(self, threads: int, task: Callable[[int], None]) -> None:
+        """Run task(rank) on `threads` threads at once, for kernels that wait for each other (see gate.py)."""
+        threads = min(threads, self.threads)
+        for rank in range(1, threads):
+            self._asked[rank - 1].put((lambda start, _: task(start), rank, rank))
+        answers = [_run(lambda start, _: task(start), 0, 0)]
+        answers += [self._answers[rank - 1].get() for rank in range(1, threads)]
+        for _, error in answers:
+            if error is not None:
+                raise error
+
 
 def _run(task: Callable[[int, int], Any], start: int, stop: int) -> Answer:
     try:

@@ -19,16 +19,16 @@ from boost_core.binning import Binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
-from boost_core.cut import slice_features
 from boost_core.errors import BoundBroken
 from boost_core.forest import make_forest, route
 from boost_core.gain_matrix import channel_sums
-from boost_core.growth import Grower, Tree
+from boost_core.growth import Grower
 from boost_core.model import SCORE_UNITS, Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.scores import zero_scores
 from boost_core.shard import Shard
 from boost_core.team import Team
+from boost_core.tree import Tree
 
 Integers = NDArray[np.int64]
 # How far ln loss may be above its bound after t rounds: (t + 1) times this. Rounding of gains moves it by less.
@@ -113,8 +113,7 @@ class _Loop:
 
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
-        slices = slice_features(binning, self.collective.rank, self.collective.size)
-        grower = Grower(shard, binning, slices, self.collective, self.team)
+        grower = Grower(shard, binning, self.collective, self.team)
         problem = Problem(shard.labels, self.data.class_counts, self.team)
         choice = self.config.algorithm
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
@@ -155,7 +154,7 @@ class _Loop:
 
     def _take(self, tree: Tree, step: Step) -> None:
         """Add the weak learner to the model and to all scores."""
-        payload = tree.votes * np.int64(step.alpha)
+        payload = tree.payload * np.int64(step.alpha)
         self.scores.add(payload, tree.leaf_of_row, self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
@@ -206,7 +205,7 @@ class _Loop:
             train_error=look.wrong / n_rows,
             strict_train_error=look.strictly_wrong / n_rows,
             valid_error=look.wrong_valid / n_valid if n_valid else None,
-            n_leaves=int(tree.votes.shape[0]),
+            n_leaves=int(tree.payload.shape[0]),
             bytes_reduced=bytes_sent,
         )
         self.records.append(record)

@@ -51,34 +51,38 @@ def _peaks(scores, targets, start, stop, peaks):  # type: ignore[no-untyped-def]
 def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
 
-    Returns the sum of absolute gains. A tile's exponentials are computed in one flat loop, since short inner loops
-    over the labels would leave most vector lanes empty; every label is then filled as if it were a wrong one, without
+    Returns the sum of absolute gains. A tile's exponentials are computed in flat loops, since short inner loops over
+    the labels would leave most vector lanes empty; every label is then filled as if it were a wrong one, without
     branches, and the own label's entry is put right.
     """
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
     negative, positive = weights[0], weights[1]
-    buffer = np.empty(TILE_ROWS * n_columns)
+    wrong = np.empty(TILE_ROWS * n_columns)
+    own = np.empty(TILE_ROWS)
     total = np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
         part = flat[tile * n_columns : stop * n_columns]
         for k in range(part.shape[0]):
             # a positive exponent can only be the own label's, whose entry is put right below
-            buffer[k] = ieee_math.exp(min((np.float64(part[k]) - shift) * UNIT, 0.0))
+            wrong[k] = ieee_math.exp(min((np.float64(part[k]) - shift) * UNIT, 0.0))
         for i in range(tile, stop):
-            wrong = buffer[(i - tile) * n_columns : (i - tile + 1) * n_columns]
+            own[i - tile] = -np.float64(scores[i, max(targets[i], 0)])
+        for k in range(stop - tile):
+            own[k] = ieee_math.exp(min((own[k] - shift) * UNIT, 0.0))
+        for i in range(tile, stop):
+            weight = wrong[(i - tile) * n_columns : (i - tile + 1) * n_columns]
             row = out[i * n_padded : i * n_padded + n_columns]
             row_mass = np.int64(0)
             for c in range(n_columns):
-                gain = ieee_math.round_half_even(wrong[c] * negative[c])
+                gain = ieee_math.round_half_even(weight[c] * negative[c])
                 row[c] = -gain
                 row_mass += gain
             target = targets[i]
             if target >= 0:
-                row_mass -= ieee_math.round_half_even(wrong[target] * negative[target])
-                exponent = (-np.float64(scores[i, target]) - shift) * UNIT
-                gain = ieee_math.round_half_even(ieee_math.exp(exponent) * positive[target])
+                row_mass -= ieee_math.round_half_even(weight[target] * negative[target])
+                gain = ieee_math.round_half_even(own[i - tile] * positive[target])
                 row[target] = gain
                 row_mass += gain
             out[i * n_padded + n_columns] = 1

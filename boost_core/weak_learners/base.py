@@ -4,8 +4,9 @@ from typing import Any, ClassVar, Protocol
 
 from boost_core.cut import Integers
 from boost_core.gain_matrix import GainMatrix
-from boost_core.growth import Grower, Tree
+from boost_core.growth import Grower
 from boost_core.parameters import Parameter
+from boost_core.tree import Tree
 
 
 class WeakLearner(Protocol):

@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 from boost_core.cut import Integers
 from boost_core.gain_matrix import GainMatrix
-from boost_core.growth import Grower, Tree
+from boost_core.growth import Grower
 from boost_core.parameters import Parameter
-from boost_core.weak_learners.vote_cuts import VoteCuts
+from boost_core.tree import Tree
+from boost_core.weak_learners.votes import Votes
 
 
 class HammingTree:
@@ -30,7 +31,7 @@ class HammingTree:
     def __init__(self, grower: Grower, parameters: Any) -> None:
         self._grower = grower
         self._max_leaves = int(parameters["max_leaves"])
-        self._cuts = VoteCuts(grower.binning, grower.slices, parameters["votes"] == "free")
+        self._objective = Votes(free=parameters["votes"] == "free")
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Tree:
-        return self._grower.grow(gains, sums, self._cuts, self._max_leaves)
+        return self._grower.grow(self._objective, gains, sums, self._max_leaves, gains.n_channels)

@@ -1,0 +1,158 @@
+"""Growth of a tree in one process: one kernel call, run by all threads of the member at once.
+
+Every thread owns a slice of the features: it builds their histograms, subtracts for the larger child and searches
+them. Thread 0 splits the leaves. They meet twice a split, at a gate that costs well under a microsecond; with a call
+from Python for each step the calls took longer than the sums (docs/performance.md).
+
+Only as many histograms are kept as `slots` allow. A leaf that lost its slot to a more promising one has both children's
+histograms built from their rows; the sums, and so the tree, are the same.
+"""
+
+from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
+from boost_core.cut_search import left_sums, search_features
+from boost_core.gate import wait
+from boost_core.histogram import add_all_rows, add_rows
+from boost_core.jit import kernel
+from boost_core.tree import N_LEAVES
+from boost_core.tree_steps import best_leaf, name_leaves, note_best_cut, split, start_tree
+
+ACTION, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(6)  # entries of control
+STOP, SEARCH = 0, 1
+CONTROL_FIELDS = 6
+NO_SLOT = -1
+
+
+@kernel
+def grow(threads, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Grow a tree. Called by every thread with the same arguments but for its rank.
+
+    threads = (rank, size, gate, edges int64 [size + 1] of the threads' feature slices); table = (bins, bin_start,
+    n_thresholds, has_missing); gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row,
+    hists int64 [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control,
+    found [size, 2, fields]), all OUT.
+    """
+    rank, size, gate, edges = threads
+    order, scratch, leaf_of_row, hists, slots, taken, control, found = work
+    features = (edges[rank], edges[rank + 1])
+    if rank == 0:
+        start_tree(tree, objective, order.shape[0], gains[2], gains[3])
+        slots[:] = NO_SLOT
+        taken[:] = 0
+        slots[0], taken[0] = 0, 1
+    wait(gate, size)
+    if tree.gains.shape[0] > 1:
+        _build(hists[0], table, gains, order, lanes, features, True)
+        _search(objective, hists[0], table, tree.sums[0], features, found[rank, 0])
+    wait(gate, size)
+    if rank == 0 and tree.gains.shape[0] > 1:
+        _combine(tree, 0, hists, slots, taken, table, found[:, 0])
+    while True:
+        if rank == 0:
+            _prepare(tree, objective, table, gains, order, scratch, slots, taken, control)
+        wait(gate, size)
+        if control[ACTION] == STOP:
+            break
+        _children(objective, table, gains, order, hists, tree, control, lanes, features, found[rank])
+        wait(gate, size)
+        if rank == 0:
+            for place in range(2):
+                _combine(tree, control[SMALL + place], hists, slots, taken, table, found[:, place])
+    if rank == 0:
+        name_leaves(tree, order, leaf_of_row)
+
+
+@kernel
+def _prepare(tree, objective, table, gains, order, scratch, slots, taken, control):  # type: ignore[no-untyped-def]
+    """Split the best leaf and say what is to be built and searched for its children (control: OUT)."""
+    control[ACTION] = STOP
+    max_leaves = tree.gains.shape[0]
+    leaf = best_leaf(tree) if tree.counts[N_LEAVES] < max_leaves else -1
+    if leaf < 0:
+        return
+    new = split(tree, objective, leaf, order, scratch, (table[0], table[2]), gains[1])
+    if tree.counts[N_LEAVES] == max_leaves:
+        return  # no cut will be taken any more, so none is searched
+    n_rows = tree.sums.shape[1] - 1
+    small_is_left = tree.sums[leaf, n_rows] <= tree.sums[new, n_rows]
+    control[ACTION] = SEARCH
+    control[SMALL] = leaf if small_is_left else new
+    control[LARGE] = new if small_is_left else leaf
+    parent_slot = slots[leaf]
+    slots[leaf] = slots[new] = NO_SLOT
+    control[SUBTRACT] = 0 if parent_slot == NO_SLOT else 1
+    slots[control[LARGE]] = parent_slot
+    for child in (control[LARGE], control[SMALL]):
+        if slots[child] == NO_SLOT:
+            slots[child] = _take_slot(tree, slots, taken, leaf, new)
+    control[SMALL_SLOT] = slots[control[SMALL]]
+    control[LARGE_SLOT] = slots[control[LARGE]]
+
+
+@kernel
+def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
+    """A free slot, else that of the least promising leaf (never of the two leaves named); there are 2 at least."""
+    for slot in range(taken.shape[0]):
+        if taken[slot] == 0:
+            taken[slot] = 1
+            return slot
+    least = -1
+    for other in range(tree.counts[N_LEAVES]):
+        mine = other in (leaf, new) or slots[other] == NO_SLOT
+        if not mine and (least < 0 or tree.gains[other] < tree.gains[least]):
+            least = other
+    slot = slots[least]
+    slots[least] = NO_SLOT
+    return slot
+
+
+@kernel
+def _build(hist, table, gains, rows, lanes, features, all_rows):  # type: ignore[no-untyped-def]
+    """hist (OUT) [n_bins, padded] of some features over the rows."""
+    bins, bin_start = table[0], table[1]
+    hist[bin_start[features[0]] : bin_start[features[1]]] = 0
+    flat = hist.reshape(-1)
+    if all_rows:
+        add_all_rows(bins, gains[0], bin_start, features, lanes, flat)
+    else:
+        add_rows(bins, rows, gains[0], bin_start, features, lanes, flat)
+
+
+@kernel
+def _children(objective, table, gains, order, hists, tree, control, lanes, features, found):  # type: ignore[no-untyped-def]
+    """A thread's share of both children's histograms, and the best cut in it (found: OUT)."""
+    small, large = control[SMALL], control[LARGE]
+    small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
+    rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
+    _build(small_hist, table, gains, rows, lanes, features, False)
+    if control[SUBTRACT] == 1:
+        start, stop = table[1][features[0]], table[1][features[1]]
+        large_flat, small_flat = large_hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
+        for k in range(large_flat.shape[0]):
+            large_flat[k] -= small_flat[k]
+    else:
+        rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
+        _build(large_hist, table, gains, rows, lanes, features, False)
+    _search(objective, small_hist, table, tree.sums[small], features, found[0])
+    _search(objective, large_hist, table, tree.sums[large], features, found[1])
+
+
+@kernel
+def _search(objective, hist, table, sums, features, found):  # type: ignore[no-untyped-def]
+    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, found)
+
+
+@kernel
+def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-untyped-def]
+    """The best of the threads' cuts, lowest features first among equals, becomes the leaf's record."""
+    best = 0
+    for rank in range(1, found.shape[0]):
+        if found[rank, VALUE] > found[best, VALUE]:
+            best = rank
+    record = tree.records[leaf]
+    record[:RECORD_FIELDS] = found[best]
+    if record[VALUE] != NO_CUT:
+        left_sums(hists[slots[leaf]], (table[1], table[2], table[3], 0), record, record[RECORD_FIELDS:])
+    note_best_cut(tree, leaf, tree.masses[leaf])
+    if tree.gains[leaf] == 0:
+        taken[slots[leaf]] = 0  # never split: its histogram is of no use
+        slots[leaf] = NO_SLOT

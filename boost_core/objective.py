@@ -1,0 +1,53 @@
+"""What a weak learner maximises, as functions that kernels call and that each weak learner's file implements.
+
+A weak learner declares a NamedTuple type for its settings and implements the functions below for it. Kernels take a
+value of that type; its type alone picks the implementation when a kernel is compiled, so a new weak learner touches no
+kernel, and compiled kernels can be cached.
+
+    @implements(cut_value, MyObjective)
+    def _cut_value(objective, sums, left, n_channels): ...
+
+sums, left: int64 [n_channels + 1], a node's sums and those of a cut's left side; the last entry counts rows.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numba import types
+from numba.extending import overload
+
+from boost_core.jit import JIT_DISABLED
+
+_implementations: dict[tuple[Any, type], Callable[..., Any]] = {}
+
+
+def cut_value(objective: Any, *arguments: Any) -> Any:
+    """(sums, left, n_channels) -> the value of a cut: what the leaves on its two sides are worth together, int64."""
+    return _implementations[cut_value, type(objective)](objective, *arguments)
+
+
+def set_root(objective: Any, *arguments: Any) -> Any:
+    """(sums, n_channels, payload) -> the value of the tree without cuts; payload OUT: what its leaf says."""
+    return _implementations[set_root, type(objective)](objective, *arguments)
+
+
+def set_leaves(objective: Any, *arguments: Any) -> Any:
+    """(left, right, n_channels, left payload, right payload) -> the values of a cut's two leaves; payloads OUT."""
+    return _implementations[set_leaves, type(objective)](objective, *arguments)
+
+
+def implements(function: Callable[..., Any], objective: type[NamedTuple]) -> Callable[[Any], Any]:
+    """Register the implementation of one of the functions above for a type of objective."""
+
+    def register(implementation: Any) -> Any:
+        _implementations[function, objective] = implementation
+
+        def choose(given: Any, *arguments: Any) -> Any:
+            named = isinstance(given, types.NamedTuple | types.NamedUniTuple)
+            return implementation if named and given.instance_class is objective else None
+
+        if not JIT_DISABLED:
+            overload(function, strict=False, jit_options={"error_model": "numpy"})(choose)
+        return implementation
+
+    return register

@@ -1,0 +1,74 @@
+"""A tree while it grows and when it is grown, as arrays that kernels share."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.cut import RECORD_FIELDS
+
+Integers = NDArray[np.int64]
+LEFT, RIGHT = 4, 5  # columns of a node's children
+NODE_FIELDS = 6  # feature, kind, bin, missing left, left, right (children as in model.Forest)
+GAIN_SHIFT = 28  # a growth gain counts if it exceeds the node's absolute gains >> 28: below is rounding of the gains
+N_LEAVES, N_NODES = 0, 1  # entries of GrowingTree.counts
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A grown tree.
+
+    nodes: int64 [n_nodes, NODE_FIELDS]; payload: int32 [n_leaves, n_outputs], what each leaf says;
+    value: its sum of gains over all members; leaf_of_row: int32 [n_rows] of this member.
+    """
+
+    nodes: Integers
+    payload: NDArray[np.int32]
+    value: int
+    leaf_of_row: NDArray[np.int32]
+
+
+class GrowingTree(NamedTuple):
+    """Leaves by index, room for max_leaves of them, and the nodes taken so far. All int64 but payload (int32).
+
+    segments [max_leaves, 2]: the leaf's local rows are order[start:stop]; sums [max_leaves, n_channels + 1] over all
+    members; values, gains, masses [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it), sum of
+    its rows' absolute gains on this member; records [max_leaves, fields]: its best cut (cut.py); payload
+    [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS]; parents [max_leaves, 2]: the (node, column) that points
+    to the leaf, -1 for the root; counts [2]: leaves and nodes.
+    """
+
+    segments: Integers
+    sums: Integers
+    values: Integers
+    gains: Integers
+    masses: Integers
+    records: Integers
+    payload: NDArray[np.int32]
+    nodes: Integers
+    parents: Integers
+    counts: Integers
+
+
+def new_tree(max_leaves: int, n_channels: int, n_outputs: int) -> GrowingTree:
+    """Room for a tree; nothing in it is set."""
+    return GrowingTree(
+        segments=np.zeros((max_leaves, 2), np.int64),
+        sums=np.zeros((max_leaves, n_channels + 1), np.int64),
+        values=np.zeros(max_leaves, np.int64),
+        gains=np.zeros(max_leaves, np.int64),
+        masses=np.zeros(max_leaves, np.int64),
+        records=np.zeros((max_leaves, RECORD_FIELDS + n_channels + 1), np.int64),
+        payload=np.zeros((max_leaves, n_outputs), np.int32),
+        nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
+        parents=np.zeros((max_leaves, 2), np.int64),
+        counts=np.zeros(2, np.int64),
+    )
+
+
+def finished(tree: GrowingTree, leaf_of_row: NDArray[np.int32]) -> Tree:
+    """A copy of what has grown."""
+    n_leaves, n_nodes = int(tree.counts[N_LEAVES]), int(tree.counts[N_NODES])
+    value = int(tree.values[:n_leaves].sum())
+    return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), value, leaf_of_row)

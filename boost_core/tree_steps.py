@@ -1,0 +1,98 @@
+"""The steps of growing a tree, as kernels that lone and gang growth share."""
+
+import numpy as np
+
+from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
+from boost_core.jit import kernel
+from boost_core.objective import set_leaves, set_root
+from boost_core.tree import GAIN_SHIFT, LEFT, N_LEAVES, N_NODES, RIGHT
+
+
+@kernel
+def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
+    """Leaf 0 holds all rows; sums over all members, mass of this member."""
+    n_channels = sums.shape[0] - 1
+    tree.segments[0, 0] = 0
+    tree.segments[0, 1] = n_rows
+    tree.sums[0] = sums
+    tree.values[0] = set_root(objective, sums, n_channels, tree.payload[0])
+    tree.masses[0] = mass
+    tree.gains[0] = 0
+    tree.parents[0, 0] = -1
+    tree.counts[N_LEAVES] = 1
+    tree.counts[N_NODES] = 0
+
+
+@kernel
+def value_root(objective, sums, payload):  # type: ignore[no-untyped-def]
+    """objective.set_root, callable from Python."""
+    return set_root(objective, sums, sums.shape[0] - 1, payload)
+
+
+@kernel
+def value_leaves(objective, left, right, payloads):  # type: ignore[no-untyped-def]
+    """objective.set_leaves, callable from Python; payloads: OUT [2, n_outputs]."""
+    return set_leaves(objective, left, right, left.shape[0] - 1, payloads[0], payloads[1])
+
+
+@kernel
+def best_leaf(tree):  # type: ignore[no-untyped-def]
+    """The leaf to split: largest gain, lowest index among equals; -1 if no gain is left."""
+    best = 0
+    for leaf in range(1, tree.counts[N_LEAVES]):
+        if tree.gains[leaf] > tree.gains[best]:
+            best = leaf
+    return best if tree.gains[best] > 0 else -1
+
+
+@kernel
+def note_best_cut(tree, leaf, mass):  # type: ignore[no-untyped-def]
+    """Set a leaf's gain from its record; mass: its absolute gains over all members."""
+    value = tree.records[leaf, VALUE]
+    gain = value - tree.values[leaf]
+    tree.gains[leaf] = gain if value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
+
+
+@kernel
+def split(tree, objective, leaf, order, scratch, table, mass):  # type: ignore[no-untyped-def]
+    """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
+
+    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); mass: int64 [n_rows].
+    """
+    record = tree.records[leaf]
+    feature = record[FEATURE]
+    cut = (record[KIND], record[BIN], table[1][feature] + 1, record[MISSING_LEFT] == 1)
+    segment = (tree.segments[leaf, 0], tree.segments[leaf, 1])
+    middle, left_mass = partition(order, table[0][feature], segment, cut, mass, scratch)
+    new, node = tree.counts[N_LEAVES], tree.counts[N_NODES]
+    tree.counts[N_LEAVES] += 1
+    tree.counts[N_NODES] += 1
+    for place, field in enumerate((FEATURE, KIND, BIN, MISSING_LEFT)):
+        tree.nodes[node, place] = record[field]
+    tree.nodes[node, LEFT] = ~leaf
+    tree.nodes[node, RIGHT] = ~new
+    if tree.parents[leaf, 0] >= 0:
+        tree.nodes[tree.parents[leaf, 0], tree.parents[leaf, 1]] = node
+    tree.parents[leaf, 0], tree.parents[leaf, 1] = node, LEFT
+    tree.parents[new, 0], tree.parents[new, 1] = node, RIGHT
+    tree.segments[new, 0], tree.segments[new, 1] = middle, segment[1]
+    tree.segments[leaf, 1] = middle
+    for c in range(tree.sums.shape[1]):
+        tree.sums[new, c] = tree.sums[leaf, c] - record[RECORD_FIELDS + c]
+        tree.sums[leaf, c] = record[RECORD_FIELDS + c]
+    tree.masses[new] = tree.masses[leaf] - left_mass
+    tree.masses[leaf] = left_mass
+    n_channels = tree.sums.shape[1] - 1
+    payloads = (tree.payload[leaf], tree.payload[new])
+    values = set_leaves(objective, tree.sums[leaf], tree.sums[new], n_channels, payloads[0], payloads[1])
+    tree.values[leaf], tree.values[new] = values
+    tree.gains[leaf] = tree.gains[new] = 0
+    return new
+
+
+@kernel
+def name_leaves(tree, order, leaf_of_row):  # type: ignore[no-untyped-def]
+    """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row."""
+    for leaf in range(tree.counts[N_LEAVES]):
+        for k in range(tree.segments[leaf, 0], tree.segments[leaf, 1]):
+            leaf_of_row[order[k]] = np.int32(leaf)

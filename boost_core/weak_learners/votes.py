@@ -1,0 +1,57 @@
+"""The objective of +-1 vote vectors (W3 of Kegl 2013), shared by stump and hamming_tree.
+
+With S the sums of the gains per label over a node's rows, a cut splits S into L (left) and R (right):
+
+    factorised   leaves vote -v and +v with v = sgn(R - L):   value = sum_l |R_l - L_l|
+    free         leaves vote sgn(L) and sgn(R):               value = sum_l |L_l| + sum_l |R_l|
+
+The tree without cuts votes sgn(S) in both.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from boost_core.objective import cut_value, implements, set_leaves, set_root
+
+
+class Votes(NamedTuple):
+    """Vote vectors: each leaf for itself (free), or opposite ways on the two sides of a cut."""
+
+    free: bool
+
+
+@implements(cut_value, Votes)
+def _cut_value(objective, sums, left, n_channels):  # type: ignore[no-untyped-def]
+    value = np.int64(0)
+    if objective.free:
+        for c in range(n_channels):
+            value += abs(left[c]) + abs(sums[c] - left[c])
+    else:
+        for c in range(n_channels):
+            value += abs(sums[c] - 2 * left[c])
+    return value
+
+
+@implements(set_root, Votes)
+def _set_root(objective, sums, n_channels, payload):  # type: ignore[no-untyped-def]
+    value = np.int64(0)
+    for c in range(n_channels):
+        payload[c] = 1 if sums[c] >= 0 else -1
+        value += abs(sums[c])
+    return value
+
+
+@implements(set_leaves, Votes)
+def _set_leaves(objective, left, right, n_channels, left_payload, right_payload):  # type: ignore[no-untyped-def]
+    left_value, right_value = np.int64(0), np.int64(0)
+    for c in range(n_channels):
+        if objective.free:
+            left_payload[c] = 1 if left[c] >= 0 else -1
+            right_payload[c] = 1 if right[c] >= 0 else -1
+        else:
+            right_payload[c] = 1 if right[c] >= left[c] else -1
+            left_payload[c] = -right_payload[c]
+        left_value += left_payload[c] * left[c]
+        right_value += right_payload[c] * right[c]
+    return left_value, right_value

@@ -1,0 +1,1 @@
+"""A tour of the product on real data, run by `make demo`."""
