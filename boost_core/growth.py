@@ -8,19 +8,20 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.collective import Collective
+from boost_core.crew import new_crew
 from boost_core.cut import RECORD_FIELDS, feature_edges, slice_features
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
-from boost_core.gate import new_gate
 from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
-from boost_core.lone_growth import CONTROL_FIELDS, grow
+from boost_core.lone_growth import CONTROL_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.tree import Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
+BLOCKS_A_THREAD = 4
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
 
@@ -64,25 +65,34 @@ class _LoneGrower:
 
     def grow(self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, n_outputs: int) -> Tree:
         lanes = lanes_for(gains.n_channels + 1)
-        size = self._threads(len(lanes))
-        edges = feature_edges(self._table[1], size)
+        threads = self._threads(len(lanes))
+        edges = self._blocks(threads)
+        n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         slots, taken = np.empty(max_leaves, np.int64), np.empty(hists.shape[0], np.int64)
-        control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((size, 2, RECORD_FIELDS), np.int64)
+        control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64)
         work = (self._order, self._scratch, leaf_of_row, hists, slots, taken, control, found)
         tree = new_tree(max_leaves, gains.n_channels, n_outputs)
-        matrix, gate = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass), new_gate()
+        matrix, crew = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass), new_crew(n_blocks)
         self._order[:] = self._rows
 
         def run(rank: int) -> None:
-            grow((rank, size, gate, edges), objective, self._table, matrix, work, tree, lanes)
+            member = grow if rank == 0 else help_grow
+            member(crew, edges, objective, self._table, matrix, work, tree, lanes)
 
-        self._team.together(size, run)
+        self._team.together(threads, run)
         return finished(tree, leaf_of_row)
 
+    def _blocks(self, threads: int) -> Integers:
+        """Feature blocks: several a thread, so that a thread that lags behind holds up little."""
+        if threads == 1:
+            return np.array([0, self._shard.n_features], np.int64)
+        wanted = min(threads * BLOCKS_A_THREAD, self._shard.n_features)
+        return np.unique(feature_edges(self._table[1], wanted))
+
     def _threads(self, n_lanes: int) -> int:
-        """Threads that are worth their waiting for each other."""
+        """Threads that are worth sharing the work with."""
         work = self._shard.n_rows * self._shard.n_features * n_lanes
         useful = self._team.threads if work > WORTH_THREADS and not JIT_DISABLED else 1
         return max(1, min(useful, self._shard.n_features))

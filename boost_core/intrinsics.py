@@ -83,14 +83,18 @@ def _from_bits_compiled(typingctx: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
-def _fetch_add_compiled(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
-    """Atomically add to an entry of an int64 array; returns what it held before."""
+def _atomic(operation: str, description: str) -> Any:
+    """An atomic read-modify-write on an entry of an int64 array; the intrinsic returns what it held before."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
-        return builder.atomic_rmw("add", place, args[2], "seq_cst")
+    def compiled(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+            return builder.atomic_rmw(operation, place, args[2], "seq_cst")
 
-    return types.int64(array, types.int64, types.int64), codegen
+        return types.int64(array, types.int64, types.int64), codegen
+
+    compiled.__doc__ = description
+    return compiled
 
 
 def _load_shared_compiled(typingctx: Any, array: Any, at: Any) -> Any:
@@ -109,7 +113,8 @@ def _yield_compiled(typingctx: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if os.name == "posix":
             declared = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, declared, "sched_yield"), [])
+            function: Any = cgutils.get_or_insert_function  # without types in Numba
+            builder.call(function(builder.module, declared, "sched_yield"), [])
         return context.get_dummy_value()
 
     return types.void(), codegen
@@ -122,6 +127,12 @@ def _yield_plain() -> None:
 def _fetch_add_plain(array: Any, at: int, value: int) -> int:
     before = int(array[at])
     array[at] += value
+    return before
+
+
+def _exchange_plain(array: Any, at: int, value: int) -> int:
+    before = int(array[at])
+    array[at] = value
     return before
 
 
@@ -140,6 +151,7 @@ def _from_bits_plain(bits: int) -> float:
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
 from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)
-fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_fetch_add_compiled)
+fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_atomic("add", "Add to an entry."))
+exchange: Any = _exchange_plain if JIT_DISABLED else intrinsic(_atomic("xchg", "Set an entry."))
 load_shared: Any = _load_shared_plain if JIT_DISABLED else intrinsic(_load_shared_compiled)
 yield_processor: Any = _yield_plain if JIT_DISABLED else intrinsic(_yield_compiled)

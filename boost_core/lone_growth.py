@@ -1,64 +1,94 @@
-"""Growth of a tree in one process: one kernel call, run by all threads of the member at once.
+"""Growth of a tree in one process: one kernel call, shared by all threads of the member.
 
-Every thread owns a slice of the features: it builds their histograms, subtracts for the larger child and searches
-them. Thread 0 splits the leaves. They meet twice a split, at a gate that costs well under a microsecond; with a call
-from Python for each step the calls took longer than the sums (docs/performance.md).
+The leader splits leaves; what follows a split is shared out by blocks of features (crew.py): build their histograms
+for the smaller child, subtract for the larger one, search both. Without a call from Python for each step: those took
+longer than the sums (docs/performance.md).
 
-Only as many histograms are kept as `slots` allow. A leaf that lost its slot to a more promising one has both children's
-histograms built from their rows; the sums, and so the tree, are the same.
+Only as many histograms are kept as there are slots. A leaf that lost its slot to a more promising one has both
+children's histograms built from their rows; the sums, and so the tree, are the same.
 """
 
+from boost_core.crew import NOTHING, PATIENCE, await_all, claim, dismiss, dismissed, finish, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
 from boost_core.cut_search import left_sums, search_features
-from boost_core.gate import wait
 from boost_core.histogram import add_all_rows, add_rows
+from boost_core.intrinsics import yield_processor
 from boost_core.jit import kernel
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import best_leaf, name_leaves, note_best_cut, split, start_tree
 
 ACTION, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(6)  # entries of control
-STOP, SEARCH = 0, 1
+STOP, ROOT, CHILDREN = 0, 1, 2
 CONTROL_FIELDS = 6
 NO_SLOT = -1
 
 
 @kernel
-def grow(threads, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Grow a tree. Called by every thread with the same arguments but for its rank.
+def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Grow a tree, as the leader.
 
-    threads = (rank, size, gate, edges int64 [size + 1] of the threads' feature slices); table = (bins, bin_start,
-    n_thresholds, has_missing); gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row,
-    hists int64 [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control,
-    found [size, 2, fields]), all OUT.
+    edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
+    gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
+    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields]).
     """
-    rank, size, gate, edges = threads
     order, scratch, leaf_of_row, hists, slots, taken, control, found = work
-    features = (edges[rank], edges[rank + 1])
-    if rank == 0:
-        start_tree(tree, objective, order.shape[0], gains[2], gains[3])
-        slots[:] = NO_SLOT
-        taken[:] = 0
-        slots[0], taken[0] = 0, 1
-    wait(gate, size)
-    if tree.gains.shape[0] > 1:
-        _build(hists[0], table, gains, order, lanes, features, True)
-        _search(objective, hists[0], table, tree.sums[0], features, found[rank, 0])
-    wait(gate, size)
-    if rank == 0 and tree.gains.shape[0] > 1:
+    start_tree(tree, objective, order.shape[0], gains[2], gains[3])
+    slots[:] = NO_SLOT
+    taken[:] = 0
+    slots[0], taken[0] = 0, 1
+    control[ACTION] = ROOT if tree.gains.shape[0] > 1 else STOP
+    if control[ACTION] == ROOT:
+        _share(crew, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, 0, hists, slots, taken, table, found[:, 0])
-    while True:
-        if rank == 0:
-            _prepare(tree, objective, table, gains, order, scratch, slots, taken, control)
-        wait(gate, size)
-        if control[ACTION] == STOP:
-            break
-        _children(objective, table, gains, order, hists, tree, control, lanes, features, found[rank])
-        wait(gate, size)
-        if rank == 0:
+    while control[ACTION] != STOP:
+        _prepare(tree, objective, table, gains, order, scratch, slots, taken, control)
+        if control[ACTION] == CHILDREN:
+            _share(crew, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
                 _combine(tree, control[SMALL + place], hists, slots, taken, table, found[:, place])
-    if rank == 0:
-        name_leaves(tree, order, leaf_of_row)
+    dismiss(crew)
+    name_leaves(tree, order, leaf_of_row)
+
+
+@kernel
+def help_grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Do blocks of features for a leader until it has no more."""
+    idle = 0
+    while not dismissed(crew):
+        block = claim(crew, edges.shape[0] - 1)
+        if block == NOTHING:
+            idle += 1
+            if idle > PATIENCE:
+                yield_processor()
+        else:
+            idle = 0
+            _do_block(block, edges, objective, table, gains, work, tree, lanes)
+            finish(crew)
+
+
+@kernel
+def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
+    n_blocks = edges.shape[0] - 1
+    publish(crew)
+    block = claim(crew, n_blocks)
+    while block != NOTHING:
+        _do_block(block, edges, objective, table, gains, work, tree, lanes)
+        finish(crew)
+        block = claim(crew, n_blocks)
+    await_all(crew, n_blocks)
+
+
+@kernel
+def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Histograms and best cuts of a block of features, for the root or for two children."""
+    order, _, _, hists, _, _, control, found = work
+    features = (edges[block], edges[block + 1])
+    if control[ACTION] == ROOT:
+        _build(hists[0], table, gains, order, lanes, features, True)
+        _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
+    else:
+        _children(objective, table, gains, order, hists, tree, control, lanes, features, found[block])
 
 
 @kernel
@@ -74,7 +104,7 @@ def _prepare(tree, objective, table, gains, order, scratch, slots, taken, contro
         return  # no cut will be taken any more, so none is searched
     n_rows = tree.sums.shape[1] - 1
     small_is_left = tree.sums[leaf, n_rows] <= tree.sums[new, n_rows]
-    control[ACTION] = SEARCH
+    control[ACTION] = CHILDREN
     control[SMALL] = leaf if small_is_left else new
     control[LARGE] = new if small_is_left else leaf
     parent_slot = slots[leaf]
@@ -119,7 +149,7 @@ def _build(hist, table, gains, rows, lanes, features, all_rows):  # type: ignore
 
 @kernel
 def _children(objective, table, gains, order, hists, tree, control, lanes, features, found):  # type: ignore[no-untyped-def]
-    """A thread's share of both children's histograms, and the best cut in it (found: OUT)."""
+    """A block's part of both children's histograms, and the best cut in it (found: OUT)."""
     small, large = control[SMALL], control[LARGE]
     small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
@@ -143,11 +173,11 @@ def _search(objective, hist, table, sums, features, found):  # type: ignore[no-u
 
 @kernel
 def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-untyped-def]
-    """The best of the threads' cuts, lowest features first among equals, becomes the leaf's record."""
+    """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0
-    for rank in range(1, found.shape[0]):
-        if found[rank, VALUE] > found[best, VALUE]:
-            best = rank
+    for block in range(1, found.shape[0]):
+        if found[block, VALUE] > found[best, VALUE]:
+            best = block
     record = tree.records[leaf]
     record[:RECORD_FIELDS] = found[best]
     if record[VALUE] != NO_CUT:
