@@ -84,7 +84,7 @@ def _collect_distinct(values, limit, table, used):  # type: ignore[no-untyped-de
         if value != value:
             missing = True
         elif count <= limit:
-            slot = np.int64(_mix(np.uint64(bits_of(value))) & np.uint64(SLOTS - 1))
+            slot = np.int64(_mix(np.uint64(np.int64(bits_of(value)))) & np.uint64(SLOTS - 1))
             while used[slot] and table[slot] != value:
                 slot = (slot + 1) & (SLOTS - 1)
             if not used[slot]:
@@ -101,7 +101,8 @@ def distinct_values(values: Floats, limit: int) -> tuple[Floats, bool]:
     """
     table = np.zeros(SLOTS)
     used = np.zeros(SLOTS, np.bool_)
-    _, missing = _collect_distinct(np.ascontiguousarray(values, np.float64), limit, table, used)
+    with np.errstate(over="ignore"):  # the hash wraps around
+        _, missing = _collect_distinct(np.ascontiguousarray(values, np.float64), limit, table, used)
     return np.sort(table[used]), bool(missing)
 
 
@@ -144,7 +145,8 @@ def sample_rows(row_numbers: NDArray[np.int64], n_rows: int, n_features: int, se
     mask = np.ones(row_numbers.shape[0], np.bool_)
     if n_rows > wanted:
         limit = np.uint64((wanted << 64) // n_rows)
-        _sample_mask(row_numbers, limit, np.uint64(seed & 0xFFFFFFFFFFFFFFFF), mask)
+        with np.errstate(over="ignore"):  # the hash wraps around
+            _sample_mask(row_numbers, limit, np.uint64(seed & 0xFFFFFFFFFFFFFFFF), mask)
     return mask
 
 

@@ -38,9 +38,11 @@ def scale_for(largest: float, n_cells: int) -> int:
 
     largest > 0 is the greatest absolute gain over all members, n_cells the number of gains over all members.
     """
-    bits = min(GAIN_BITS, SUM_BITS - 1 - max(n_cells - 1, 1).bit_length())
     fraction, exponent = math.frexp(largest)  # largest = fraction * 2**exponent, 0.5 <= fraction < 1
-    return bits - exponent + (1 if fraction == 0.5 else 0)
+    by_size = GAIN_BITS - exponent + (1 if fraction == 0.5 else 0)
+    mantissa_bits = (n_cells * int(math.ldexp(fraction, 53))).bit_length()
+    by_sum = SUM_BITS + 53 - mantissa_bits - exponent
+    return min(by_size, by_sum)
 
 
 @kernel

@@ -50,6 +50,7 @@ class Step:
     edge: float
     alpha: int
     ln_factor: float  # ln of what the loss is proved to shrink by
+    ln_slack: float  # how far rounding of the gains can move that
     perfect: bool  # the edge is 1
 
 

@@ -147,4 +147,4 @@ class ExponentialVotes:
 
     def step(self, value: int, totals: Integers) -> Step:
         """alpha = artanh(value / sum of absolute gains)."""
-        return atanh_step(value, int(totals[0]))
+        return atanh_step(value, int(totals[0]), self._n_pairs)
