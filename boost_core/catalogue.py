@@ -5,6 +5,8 @@ from typing import Any
 
 from boost_core.algorithms.adaboost import AdaBoost
 from boost_core.algorithms.adaboost_mh import AdaBoostMH
+from boost_core.algorithms.adaboost_mm import AdaBoostMM
+from boost_core.algorithms.base import Algorithm
 from boost_core.binning import MAX_BINS
 from boost_core.config import Choice, TrainingConfig
 from boost_core.errors import ConfigError
@@ -12,17 +14,31 @@ from boost_core.parameters import Location, Parameter, Problem, json_schema, res
 from boost_core.weak_learners.base import WeakLearner
 from boost_core.weak_learners.hamming_tree import HammingTree
 from boost_core.weak_learners.stump import Stump
+from boost_core.weak_learners.tree import SingleLabelTree
 
-ALGORITHMS: dict[str, type[AdaBoost] | type[AdaBoostMH]] = {
-    algorithm.name: algorithm for algorithm in (AdaBoost, AdaBoostMH)
+ALGORITHMS: dict[str, type[Algorithm]] = {algorithm.name: algorithm for algorithm in (AdaBoost, AdaBoostMH, AdaBoostMM)}
+WEAK_LEARNERS: dict[str, type[WeakLearner]] = {
+    learner.kind: learner for learner in (Stump, HammingTree, SingleLabelTree)
 }
-WEAK_LEARNERS: dict[str, type[WeakLearner]] = {learner.kind: learner for learner in (Stump, HammingTree)}
-DEFAULT_WEAK_LEARNER = "hamming_tree"
 
 RUN_PARAMETERS = (
     Parameter("rounds", "integer", 100, "rounds of boosting", minimum=1, maximum=1_000_000),
-    Parameter("max_bins", "integer", MAX_BINS, "value bins of a feature", minimum=2, maximum=MAX_BINS),
-    Parameter("seed", "integer", 0, "seed of every random choice", minimum=0, maximum=2**63 - 1),
+    Parameter(
+        "max_bins",
+        "integer",
+        MAX_BINS,
+        "value bins of a feature",
+        minimum=2,
+        maximum=MAX_BINS,
+    ),
+    Parameter(
+        "seed",
+        "integer",
+        0,
+        "seed of every random choice",
+        minimum=0,
+        maximum=2**63 - 1,
+    ),
 )
 
 
@@ -40,13 +56,28 @@ def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
     return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"])
 
 
-def _resolve_algorithm(given: Any) -> tuple[Choice | None, Choice | None, list[Problem]]:
+def _resolve_algorithm(
+    given: Any,
+) -> tuple[Choice | None, Choice | None, list[Problem]]:
     here: Location = ("algorithm",)
     if not isinstance(given, Mapping) or "name" not in given:
-        return None, None, [(here, f"must be an object with a name, one of: {', '.join(ALGORITHMS)}")]
+        return (
+            None,
+            None,
+            [(here, f"must be an object with a name, one of: {', '.join(ALGORITHMS)}")],
+        )
     name = given["name"]
     if not isinstance(name, str) or name not in ALGORITHMS:
-        return None, None, [((*here, "name"), f"unknown algorithm {name!r}; known: {', '.join(ALGORITHMS)}")]
+        return (
+            None,
+            None,
+            [
+                (
+                    (*here, "name"),
+                    f"unknown algorithm {name!r}; known: {', '.join(ALGORITHMS)}",
+                )
+            ],
+        )
     algorithm = ALGORITHMS[name]
     own = {key: value for key, value in given.items() if key not in ("name", "weak_learner")}
     parameters, problems = resolve(algorithm.parameters, own, here, name)
@@ -54,20 +85,28 @@ def _resolve_algorithm(given: Any) -> tuple[Choice | None, Choice | None, list[P
     return Choice(name, parameters), weak_learner, problems + learner_problems
 
 
-def _resolve_weak_learner(
-    given: Any, algorithm: type[AdaBoost] | type[AdaBoostMH]
-) -> tuple[Choice | None, list[Problem]]:
+def _resolve_weak_learner(given: Any, algorithm: type[Algorithm]) -> tuple[Choice | None, list[Problem]]:
     here: Location = ("algorithm", "weak_learner")
     if given is None:
-        given = {"kind": DEFAULT_WEAK_LEARNER}
+        given = {"kind": algorithm.weak_learners[0]}
     if not isinstance(given, Mapping) or "kind" not in given:
         return None, [(here, f"must be an object with a kind, one of: {', '.join(WEAK_LEARNERS)}")]
     kind = given["kind"]
     if not isinstance(kind, str) or kind not in WEAK_LEARNERS:
-        return None, [((*here, "kind"), f"unknown weak learner {kind!r}; known: {', '.join(WEAK_LEARNERS)}")]
+        return None, [
+            (
+                (*here, "kind"),
+                f"unknown weak learner {kind!r}; known: {', '.join(WEAK_LEARNERS)}",
+            )
+        ]
     if kind not in algorithm.weak_learners:
         allowed = ", ".join(algorithm.weak_learners)
-        return None, [((*here, "kind"), f"{algorithm.name} does not combine with {kind!r}; it takes: {allowed}")]
+        return None, [
+            (
+                (*here, "kind"),
+                f"{algorithm.name} does not combine with {kind!r}; it takes: {allowed}",
+            )
+        ]
     own = {key: value for key, value in given.items() if key != "kind"}
     parameters, problems = resolve(WEAK_LEARNERS[kind].parameters, own, here, kind)
     return Choice(kind, parameters), problems

@@ -5,10 +5,11 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.cut import CutKind, goes_left
+from boost_core.fitted import Fitted, Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest
 from boost_core.team import Team
-from boost_core.tree import Tree
+from boost_core.tree import NODE_FIELDS, Tree
 
 
 @kernel
@@ -30,7 +31,11 @@ def route(tree: Tree, bins: NDArray[np.uint8], binning: Binning, team: Team) -> 
     leaf_of_row = np.empty(n_rows, np.int32)
     missing_codes = binning.n_thresholds + 1
     work = 4 * n_rows * max(len(tree.payload), 1)
-    team.over(n_rows, work, lambda a, b: _route(bins, tree.nodes, missing_codes, a, b, leaf_of_row))
+    team.over(
+        n_rows,
+        work,
+        lambda a, b: _route(bins, tree.nodes, missing_codes, a, b, leaf_of_row),
+    )
     return leaf_of_row
 
 
@@ -43,12 +48,21 @@ def node_thresholds(nodes: NDArray[np.int64], binning: Binning) -> NDArray[np.fl
     return thresholds
 
 
-def make_forest(trees: list[Tree], alphas: list[int], n_columns: int, binning: Binning) -> Forest:
-    """Join the trees of a run, in order of the rounds; alphas in score units."""
-    nodes = np.concatenate([np.empty((0, 6), np.int64), *(tree.nodes for tree in trees)])
+def make_forest(
+    rounds: list[Fitted],
+    multipliers: list[NDArray[np.int64]],
+    n_columns: int,
+    binning: Binning,
+) -> Forest:
+    """Join the weak learners of a run; multipliers: int64 [parts] of each round, in score units."""
+    parts = [part for fitted in rounds for part in fitted.parts]
+    nodes = np.concatenate([np.empty((0, NODE_FIELDS), np.int64), *(part.tree.nodes for part in parts)])
+    speech = rounds[0].speech if rounds else Speech.VOTES
+    n_outputs = parts[0].tree.payload.shape[1] if parts else n_columns
+    payload_type = np.int8 if speech is Speech.VOTES else np.int32
     return Forest(
-        node_start=_starts([tree.nodes.shape[0] for tree in trees]),
-        leaf_start=_starts([tree.payload.shape[0] for tree in trees]),
+        node_start=_starts([part.tree.nodes.shape[0] for part in parts]),
+        leaf_start=_starts([part.tree.payload.shape[0] for part in parts]),
         node_feature=nodes[:, 0].astype(np.int32),
         node_kind=nodes[:, 1].astype(np.int8),
         node_bin=nodes[:, 2].astype(np.int32),
@@ -56,10 +70,12 @@ def make_forest(trees: list[Tree], alphas: list[int], n_columns: int, binning: B
         node_missing_left=nodes[:, 3].astype(np.bool_),
         node_left=nodes[:, 4].astype(np.int32),
         node_right=nodes[:, 5].astype(np.int32),
-        leaf_votes=np.concatenate(
-            [np.empty((0, n_columns), np.int8), *(tree.payload.astype(np.int8) for tree in trees)]
-        ),
-        alpha=np.array(alphas, np.int64),
+        payload=np.concatenate([np.empty((0, n_outputs)), *(part.tree.payload for part in parts)]).astype(payload_type),
+        multiplier=np.concatenate([np.empty(0, np.int64), *multipliers]),
+        column=np.array([part.column for part in parts], np.int32),
+        round_start=_starts([len(fitted.parts) for fitted in rounds]),
+        speech=speech,
+        n_columns=n_columns,
     )
 
 

@@ -80,7 +80,14 @@ class GangMember:
         self._order = np.empty_like(self._rows)
         self._scratch = np.empty_like(self._rows)
 
-    def grow(self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, n_outputs: int) -> Tree:
+    def grow(
+        self,
+        objective: Any,
+        gains: GainMatrix,
+        sums: Integers,
+        max_leaves: int,
+        n_outputs: int,
+    ) -> Tree:
         """Grow a tree; sums: of each channel and the row count over all members."""
         self._order[:] = self._rows
         return _Growing(self, objective, gains, max_leaves).grow(sums, n_outputs)
@@ -114,7 +121,12 @@ class GangMember:
         assert leaf.record is not None
         feature = int(leaf.record[FEATURE])
         missing_code = int(self.binning.n_thresholds[feature]) + 1
-        cut = (int(leaf.record[KIND]), int(leaf.record[BIN]), missing_code, bool(leaf.record[MISSING_LEFT]))
+        cut = (
+            int(leaf.record[KIND]),
+            int(leaf.record[BIN]),
+            missing_code,
+            bool(leaf.record[MISSING_LEFT]),
+        )
         codes, segment = self.shard.bins[feature], (leaf.start, leaf.stop)
         middle, left_mass = partition(self._order, codes, segment, cut, mass, self._scratch)
         return int(middle), int(left_mass)
@@ -139,7 +151,12 @@ class _Growing:
     """One tree on its way: its leaves in index order and the nodes taken so far."""
 
     def __init__(self, member: GangMember, objective: Any, gains: GainMatrix, max_leaves: int) -> None:
-        self._member, self._objective, self._gains, self._max_leaves = member, objective, gains, max_leaves
+        self._member, self._objective, self._gains, self._max_leaves = (
+            member,
+            objective,
+            gains,
+            max_leaves,
+        )
         self._borrowed: list[Integers] = []
         self._nodes: list[list[int]] = []
         self._parents: list[tuple[int, int] | None] = [None]  # of each leaf: the (node, column) that points to it
@@ -209,7 +226,11 @@ class _Growing:
         """This member's slice of the leaves' histograms (None: of all rows), summed over the members."""
         local = self._member.builder.empty(len(leaves), self._gains.values.shape[1])
         for histogram, leaf in zip(local, leaves, strict=True):
-            self._member.builder.add(self._gains, None if leaf is None else self._member.rows(leaf), histogram)
+            self._member.builder.add(
+                self._gains,
+                None if leaf is None else self._member.rows(leaf),
+                histogram,
+            )
         summed = self._member.collective.reduce_scatter(local, self._member.slices.bins)
         if summed is local:
             self._borrowed.append(local)

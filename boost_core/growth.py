@@ -40,7 +40,14 @@ class Grower:
         self._lone = _LoneGrower(self.shard, self.binning, self.team) if alone else None
         self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
 
-    def grow(self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, n_outputs: int) -> Tree:
+    def grow(
+        self,
+        objective: Any,
+        gains: GainMatrix,
+        sums: Integers,
+        max_leaves: int,
+        n_outputs: int,
+    ) -> Tree:
         """Grow a tree best-first.
 
         objective: see objective.py; sums: int64 [n_channels + 1] of each channel and the row count over all members;
@@ -57,24 +64,54 @@ class _LoneGrower:
 
     def __init__(self, shard: Shard, binning: Binning, team: Team) -> None:
         self._shard, self._team = shard, team
-        self._table = (shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing)
+        self._table = (
+            shard.bins,
+            binning.bin_start,
+            binning.n_thresholds,
+            binning.has_missing,
+        )
         self._rows = np.arange(shard.n_rows, dtype=np.int32)
         self._order = np.empty_like(self._rows)
         self._scratch = np.empty_like(self._rows)
         self._hists = np.empty((0, 0, 0), np.int64)
 
-    def grow(self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, n_outputs: int) -> Tree:
+    def grow(
+        self,
+        objective: Any,
+        gains: GainMatrix,
+        sums: Integers,
+        max_leaves: int,
+        n_outputs: int,
+    ) -> Tree:
         lanes = lanes_for(gains.n_channels + 1)
         threads = self._threads(len(lanes))
         edges = self._blocks(threads)
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
-        slots, taken = np.empty(max_leaves, np.int64), np.empty(hists.shape[0], np.int64)
-        control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64)
-        work = (self._order, self._scratch, leaf_of_row, hists, slots, taken, control, found)
+        slots, taken = (
+            np.empty(max_leaves, np.int64),
+            np.empty(hists.shape[0], np.int64),
+        )
+        control, found = (
+            np.zeros(CONTROL_FIELDS, np.int64),
+            np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64),
+        )
+        work = (
+            self._order,
+            self._scratch,
+            leaf_of_row,
+            hists,
+            slots,
+            taken,
+            control,
+            found,
+        )
         tree = new_tree(max_leaves, gains.n_channels, n_outputs)
-        matrix, crew = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass), new_crew(n_blocks)
+        matrix, crew = (
+            (gains.values.reshape(-1), gains.mass, sums, gains.total_mass),
+            new_crew(n_blocks),
+        )
         self._order[:] = self._rows
 
         def run(rank: int) -> None:

@@ -80,9 +80,24 @@ class HistogramBuilder:
 
         def part(start: int, stop: int) -> None:
             if rows is None:
-                add_all_rows(self._bins, flat_gains, self._bin_start, (start, stop), lanes, flat_totals)
+                add_all_rows(
+                    self._bins,
+                    flat_gains,
+                    self._bin_start,
+                    (start, stop),
+                    lanes,
+                    flat_totals,
+                )
             else:
-                add_rows(self._bins, rows, flat_gains, self._bin_start, (start, stop), lanes, flat_totals)
+                add_rows(
+                    self._bins,
+                    rows,
+                    flat_gains,
+                    self._bin_start,
+                    (start, stop),
+                    lanes,
+                    flat_totals,
+                )
 
         n_features = self._bins.shape[0]
         self._team.over(n_features, n_rows * n_features * len(lanes), part)

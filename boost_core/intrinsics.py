@@ -88,7 +88,10 @@ def _atomic(operation: str, description: str) -> Any:
 
     def compiled(typingctx: Any, array: Any, at: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+            place = builder.gep(
+                context.make_array(sig.args[0])(context, builder, args[0]).data,
+                [args[1]],
+            )
             return builder.atomic_rmw(operation, place, args[2], "seq_cst")
 
         return types.int64(array, types.int64, types.int64), codegen

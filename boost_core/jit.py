@@ -38,7 +38,14 @@ def _choose_cache() -> bool:
     NUMBA_CACHE_DIR names it where set; else it lies beside this file, or in the home directory.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    folders = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", Path.home() / ".cache" / "edgewise"]
+    folders = (
+        [Path(chosen)]
+        if chosen
+        else [
+            Path(__file__).parent / "__pycache__",
+            Path.home() / ".cache" / "edgewise",
+        ]
+    )
     for folder in folders:
         kernels = folder / f"kernels-{_sources_digest()}"
         if _writable(kernels):

@@ -8,14 +8,29 @@ Only as many histograms are kept as there are slots. A leaf that lost its slot t
 children's histograms built from their rows; the sums, and so the tree, are the same.
 """
 
-from boost_core.crew import NOTHING, PATIENCE, await_all, claim, dismiss, dismissed, finish, publish
+from boost_core.crew import (
+    NOTHING,
+    PATIENCE,
+    await_all,
+    claim,
+    dismiss,
+    dismissed,
+    finish,
+    publish,
+)
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
 from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_all_rows, add_rows
 from boost_core.intrinsics import yield_processor
 from boost_core.jit import kernel
 from boost_core.tree import N_LEAVES
-from boost_core.tree_steps import best_leaf, name_leaves, note_best_cut, split, start_tree
+from boost_core.tree_steps import (
+    best_leaf,
+    name_leaves,
+    note_best_cut,
+    split,
+    start_tree,
+)
 
 ACTION, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(6)  # entries of control
 STOP, ROOT, CHILDREN = 0, 1, 2
@@ -45,7 +60,15 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
         if control[ACTION] == CHILDREN:
             _share(crew, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
-                _combine(tree, control[SMALL + place], hists, slots, taken, table, found[:, place])
+                _combine(
+                    tree,
+                    control[SMALL + place],
+                    hists,
+                    slots,
+                    taken,
+                    table,
+                    found[:, place],
+                )
     dismiss(crew)
     name_leaves(tree, order, leaf_of_row)
 
@@ -88,7 +111,18 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         _build(hists[0], table, gains, order, lanes, features, True)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
     else:
-        _children(objective, table, gains, order, hists, tree, control, lanes, features, found[block])
+        _children(
+            objective,
+            table,
+            gains,
+            order,
+            hists,
+            tree,
+            control,
+            lanes,
+            features,
+            found[block],
+        )
 
 
 @kernel
@@ -156,7 +190,10 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
     _build(small_hist, table, gains, rows, lanes, features, False)
     if control[SUBTRACT] == 1:
         start, stop = table[1][features[0]], table[1][features[1]]
-        large_flat, small_flat = large_hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
+        large_flat, small_flat = (
+            large_hist[start:stop].reshape(-1),
+            small_hist[start:stop].reshape(-1),
+        )
         for k in range(large_flat.shape[0]):
             large_flat[k] -= small_flat[k]
     else:
@@ -181,7 +218,12 @@ def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-
     record = tree.records[leaf]
     record[:RECORD_FIELDS] = found[best]
     if record[VALUE] != NO_CUT:
-        left_sums(hists[slots[leaf]], (table[1], table[2], table[3], 0), record, record[RECORD_FIELDS:])
+        left_sums(
+            hists[slots[leaf]],
+            (table[1], table[2], table[3], 0),
+            record,
+            record[RECORD_FIELDS:],
+        )
     note_best_cut(tree, leaf, tree.masses[leaf])
     if tree.gains[leaf] == 0:
         taken[slots[leaf]] = 0  # never split: its histogram is of no use

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.config import TrainingConfig
+from boost_core.fitted import Speech
 
 SCORE_UNITS = 20  # alphas and scores are integers in units of 2**-20: see docs/engine.md for the choice
 FORMAT_VERSION = 1
@@ -24,14 +25,15 @@ class Feature:
 
 @dataclass(frozen=True)
 class Forest:
-    """All weak learners of a model, one after another (T learners, N nodes and L leaves in all).
+    """All trees of a model, round after round (R rounds, T trees, N nodes and L leaves in all).
 
-    node_start, leaf_start: int64 [T + 1]; the learner's nodes and leaves.
+    node_start, leaf_start: int64 [T + 1]; the tree's nodes and leaves.
     node_feature int32 [N]; node_kind int8 [N] (a boost_core.cut.CutKind); node_bin int32 [N], the last bin that
     goes left; node_threshold float64 [N], x >= threshold goes right (NaN where the kind has none);
-    node_missing_left bool [N]; node_left, node_right int32 [N]: a node of the same learner if >= 0, else leaf ~value.
-    leaf_votes int8 [L, n_score_columns]; alpha int64 [T] in score units.
-    A learner without nodes is the constant of its only leaf.
+    node_missing_left bool [N]; node_left, node_right int32 [N]: a node of the same tree if >= 0, else leaf ~value.
+    payload [L, n_outputs], int8 for votes else int32, and its meaning: see fitted.Speech; multiplier int64
+    [T] in score units; column int32 [T], the score column a tree speaks for or -1; round_start int64 [R + 1], the
+    trees of each round. A tree without nodes is the constant of its only leaf.
     """
 
     node_start: NDArray[np.int64]
@@ -43,12 +45,20 @@ class Forest:
     node_missing_left: NDArray[np.bool_]
     node_left: NDArray[np.int32]
     node_right: NDArray[np.int32]
-    leaf_votes: NDArray[np.int8]
-    alpha: NDArray[np.int64]
+    payload: NDArray[np.integer]
+    multiplier: NDArray[np.int64]
+    column: NDArray[np.int32]
+    round_start: NDArray[np.int64]
+    speech: Speech
+    n_columns: int
 
     @property
-    def n_learners(self) -> int:
-        return int(self.alpha.shape[0])
+    def n_trees(self) -> int:
+        return int(self.multiplier.shape[0])
+
+    @property
+    def n_rounds(self) -> int:
+        return int(self.round_start.shape[0]) - 1
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,7 @@ class RoundFigures:
     """Integer-derived figures of every round of the model, float64 [T] each (errors are fractions)."""
 
     edge: NDArray[np.float64]
+    alpha: NDArray[np.float64]
     ln_loss: NDArray[np.float64]
     ln_bound: NDArray[np.float64]
     train_error: NDArray[np.float64]

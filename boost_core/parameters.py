@@ -28,7 +28,11 @@ class Parameter:
 
     def schema(self) -> dict[str, Any]:
         """JSON schema of the value."""
-        schema: dict[str, Any] = {"type": self.type, "default": self.default, "description": self.description}
+        schema: dict[str, Any] = {
+            "type": self.type,
+            "default": self.default,
+            "description": self.description,
+        }
         if self.choices:
             schema["enum"] = list(self.choices)
         if self.minimum is not None:
@@ -60,7 +64,12 @@ def resolve(
     for name, value in given.items():
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
-            problems.append(((*loc, name), f"unknown parameter {name!r} of {owner}; it takes: {listed}"))
+            problems.append(
+                (
+                    (*loc, name),
+                    f"unknown parameter {name!r} of {owner}; it takes: {listed}",
+                )
+            )
         elif message := known[name].problem(value):
             problems.append(((*loc, name), message))
     values = {name: given.get(name, known[name].default) for name in sorted(known)}

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.fitted import Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest, Model
 from boost_core.scores import predicted_classes
@@ -25,31 +26,67 @@ def _leaf(row, first, n_nodes, feature, kind, threshold, missing_left, children)
 
 
 @kernel
-def _add_forest(rows, starts, nodes, children, votes, alpha, span, scores):  # type: ignore[no-untyped-def]
-    """scores (IN/OUT, int64 [n, c]) of rows span[0]..span[1] += alpha * votes of every tree of the forest."""
+def _add_forest(rows, starts, nodes, children, says, span, scores):  # type: ignore[no-untyped-def]
+    """scores (IN/OUT, int64 [n, c]) of rows span[0]..span[1] += what every tree of the forest says of them.
+
+    says = (payload [leaves, outputs], multiplier [trees], column [trees], payload is a label).
+    """
     feature, kind, threshold, missing_left = nodes
+    payload, multiplier, column, is_label = says
     for tile in range(span[0], span[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, span[1])
-        for t in range(alpha.shape[0]):
+        for t in range(multiplier.shape[0]):
             first, n_nodes = starts[0][t], starts[0][t + 1] - starts[0][t]
             for i in range(tile, stop):
-                leaf = starts[1][t] + _leaf(rows[i], first, n_nodes, feature, kind, threshold, missing_left, children)
-                for c in range(scores.shape[1]):
-                    scores[i, c] += alpha[t] * votes[leaf, c]
+                leaf = starts[1][t] + _leaf(
+                    rows[i],
+                    first,
+                    n_nodes,
+                    feature,
+                    kind,
+                    threshold,
+                    missing_left,
+                    children,
+                )
+                if is_label:
+                    scores[i, payload[leaf, 0]] += multiplier[t]
+                elif column[t] >= 0:
+                    scores[i, column[t]] += multiplier[t] * payload[leaf, 0]
+                else:
+                    for c in range(scores.shape[1]):
+                        scores[i, c] += multiplier[t] * payload[leaf, c]
 
 
 def forest_scores(forest: Forest, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int64]:
     """Scores in units of 2**-20, int64 [n_rows, n_columns]; rows float64 [n_rows, n_features], NaN = missing."""
     rows = np.ascontiguousarray(rows, np.float64)
-    scores = np.zeros((rows.shape[0], forest.leaf_votes.shape[1]), np.int64)
-    nodes = (forest.node_feature, forest.node_kind, forest.node_threshold, forest.node_missing_left)
-    starts, children = (forest.node_start, forest.leaf_start), (forest.node_left, forest.node_right)
+    scores = np.zeros((rows.shape[0], forest.n_columns), np.int64)
+    nodes = (
+        forest.node_feature,
+        forest.node_kind,
+        forest.node_threshold,
+        forest.node_missing_left,
+    )
+    starts, children = (
+        (forest.node_start, forest.leaf_start),
+        (forest.node_left, forest.node_right),
+    )
+    says = (
+        forest.payload,
+        forest.multiplier,
+        forest.column,
+        forest.speech is Speech.LABEL,
+    )
 
     def part(start: int, stop: int) -> None:
-        _add_forest(rows, starts, nodes, children, forest.leaf_votes, forest.alpha, (start, stop), scores)
+        _add_forest(rows, starts, nodes, children, says, (start, stop), scores)
 
     with Team(threads) as team:
-        team.over(rows.shape[0], rows.shape[0] * max(forest.n_learners, 1) * scores.shape[1], part)
+        team.over(
+            rows.shape[0],
+            rows.shape[0] * max(forest.n_trees, 1) * scores.shape[1],
+            part,
+        )
     return scores
 
 

@@ -39,7 +39,7 @@ class RoundRecord:
     ln_loss: float
     bound: float
     ln_bound: float
-    error_bound: float
+    error_bound: float | None
     train_error: float
     strict_train_error: float
     valid_error: float | None

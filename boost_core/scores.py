@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.team import Team
@@ -20,6 +21,20 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
         leaf = leaf_of_row[i]
         for c in range(scores.shape[1]):
             scores[i, c] += payload[leaf, c]
+
+
+@kernel
+def _add_label(scores, multiplier, labels, leaf_of_row, start, stop):  # type: ignore[no-untyped-def]
+    """scores (IN/OUT) of the column labels[leaf] += multiplier."""
+    for i in range(start, stop):
+        scores[i, labels[leaf_of_row[i]]] += multiplier
+
+
+@kernel
+def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-def]
+    """scores (IN/OUT) [n, column] += payload [n_leaves] of each row's leaf."""
+    for i in range(start, stop):
+        scores[i, column] += payload[leaf_of_row[i]]
 
 
 @kernel
@@ -77,20 +92,63 @@ class Scores:
     values: NDArray[np.integer]
     reach: int = 0  # sum of the largest payloads so far: no score can be larger
 
-    def add(self, payload: NDArray[np.int64], leaf_of_row: NDArray[np.int32], team: Team) -> None:
-        """Add each row's leaf payload (int64 [n_leaves, n_columns])."""
-        self.reach += int(np.abs(payload).max(initial=0))
+    def widen(self, multipliers: NDArray[np.int64], fitted: Fitted) -> None:
+        """Make room for a weak learner before it is added, by what it can add to a score at most."""
+        largest = 1 if fitted.speech is Speech.LABEL else max(_largest(part.tree.payload) for part in fitted.parts)
+        self.reach += int(np.abs(multipliers).max(initial=0)) * largest
         if self.reach >= WIDEN_AT and self.values.dtype == np.int32:
             self.values = self.values.astype(np.int64)
-        narrow = payload.astype(self.values.dtype)
+
+    def add(
+        self,
+        part: Part,
+        speech: Speech,
+        multiplier: int,
+        leaf_of_row: NDArray[np.int32],
+        team: Team,
+    ) -> None:
+        """Add multiplier times what each row's leaf says. `widen` comes first."""
         n_rows, n_columns = self.values.shape
-        team.over(n_rows, n_rows * n_columns, lambda a, b: _add(self.values, narrow, leaf_of_row, a, b))
+        payload, values = part.tree.payload, self.values
+        if speech is Speech.LABEL:
+            step, labels = (
+                values.dtype.type(multiplier),
+                np.ascontiguousarray(payload[:, 0]),
+            )
+            team.over(
+                n_rows,
+                n_rows,
+                lambda a, b: _add_label(values, step, labels, leaf_of_row, a, b),
+            )
+            return
+        added = (payload.astype(np.int64) * multiplier).astype(values.dtype)
+        if part.column != ALL_COLUMNS:
+            flat = np.ascontiguousarray(added[:, 0])
+            team.over(
+                n_rows,
+                n_rows,
+                lambda a, b: _add_column(values, part.column, flat, leaf_of_row, a, b),
+            )
+            return
+        team.over(
+            n_rows,
+            n_rows * n_columns,
+            lambda a, b: _add(values, added, leaf_of_row, a, b),
+        )
 
     def count_errors(self, labels: NDArray[np.int32], team: Team) -> tuple[int, int]:
         """(wrong predictions, rows where a wrong class is at least level with the right one)."""
         n_rows, n_columns = self.values.shape
-        parts = team.over(n_rows, n_rows * n_columns, lambda a, b: _count_errors(self.values, labels, a, b))
+        parts = team.over(
+            n_rows,
+            n_rows * n_columns,
+            lambda a, b: _count_errors(self.values, labels, a, b),
+        )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+
+
+def _largest(payload: NDArray[np.int32]) -> int:
+    return int(np.abs(payload.astype(np.int64)).max(initial=0))
 
 
 def zero_scores(n_rows: int, n_columns: int) -> Scores:

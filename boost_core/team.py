@@ -69,7 +69,12 @@ class Team:
         self.threads = threads
         self._calls: list[SimpleQueue[_Call | None]] = [SimpleQueue() for _ in range(threads - 1)]
         for number, calls in enumerate(self._calls):
-            helper = threading.Thread(target=_serve, args=(calls, number + 1), name="edgewise-team", daemon=True)
+            helper = threading.Thread(
+                target=_serve,
+                args=(calls, number + 1),
+                name="edgewise-team",
+                daemon=True,
+            )
             helper.start()
             keep_apart(helper)
 
@@ -77,7 +82,10 @@ class Team:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -20,15 +20,15 @@ from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import BoundBroken
+from boost_core.fitted import Fitted
 from boost_core.forest import make_forest, route
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
-from boost_core.model import SCORE_UNITS, Forest, RoundFigures
+from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.scores import zero_scores
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.tree import Tree
 
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
@@ -64,6 +64,7 @@ class TrainingResult:
 
         return RoundFigures(
             edge=column(lambda r: r.edge),
+            alpha=column(lambda r: r.alpha),
             ln_loss=column(lambda r: r.ln_loss),
             ln_bound=column(lambda r: r.ln_bound),
             train_error=column(lambda r: r.train_error),
@@ -72,7 +73,11 @@ class TrainingResult:
 
 
 def train(
-    data: TrainingData, config: TrainingConfig, collective: Collective, observer: Observer, team: Team
+    data: TrainingData,
+    config: TrainingConfig,
+    collective: Collective,
+    observer: Observer,
+    team: Team,
 ) -> TrainingResult:
     """Boost for config.rounds rounds or until there is nothing to gain.
 
@@ -106,8 +111,8 @@ class _Loop:
     collective: Collective
     observer: Observer
     team: Team
-    trees: list[Tree] = field(default_factory=list)
-    alphas: list[int] = field(default_factory=list)
+    rounds: list[Fitted] = field(default_factory=list)
+    multipliers: list[Integers] = field(default_factory=list)
     records: list[RoundRecord] = field(default_factory=list)
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
@@ -120,6 +125,7 @@ class _Loop:
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
         learner = self.config.weak_learner
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
+        self.ln_bound = self.algorithm.ln_initial
         self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
         n_valid = self.data.valid.n_rows if self.data.valid else 0
         self.valid_scores = zero_scores(n_valid, self.algorithm.n_columns)
@@ -131,42 +137,52 @@ class _Loop:
         reason = None
         while reason is None:
             reason, look = self._round(look)
-        forest = make_forest(self.trees, self.alphas, self.algorithm.n_columns, self.data.binning)
+        forest = make_forest(self.rounds, self.multipliers, self.algorithm.n_columns, self.data.binning)
         return TrainingResult(forest, tuple(self.records), reason)
 
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
-        self.collective.begin_round(len(self.trees) + 1)
-        tree = self.weak_learner.fit(look.gains.matrix, look.sums)
-        step = self.algorithm.step(tree.value, look.totals)
-        if tree.value <= 0 or step.alpha <= 0:
-            return (StopReason.EDGE_ZERO if tree.value <= 0 else StopReason.ALPHA_ZERO), look
-        self._take(tree, step)
+        self.collective.begin_round(len(self.rounds) + 1)
+        fitted = self.weak_learner.fit(look.gains.matrix, look.sums)
+        outcomes = self.algorithm.outcomes(fitted, look.gains)
+        if outcomes.shape[0] > 0:
+            outcomes = self.collective.sum(outcomes)
+        step = self.algorithm.step(fitted, look.totals, outcomes)
+        if step.refused is not None:
+            return step.refused, look
+        self._take(fitted, step)
         look = self._look()
-        self._record(tree, step, look, self.collective.bytes_sent - sent)
+        self._record(fitted, step, look, self.collective.bytes_sent - sent)
         return self._end(step, look), look
 
     def _end(self, step: Step, look: _Look) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
         if step.perfect and look.strictly_wrong == 0:
             return StopReason.EDGE_ONE
-        if len(self.trees) >= self.config.rounds:
+        if len(self.rounds) >= self.config.rounds:
             return StopReason.ROUNDS
         return StopReason.CANCELLED if look.stop else None
 
-    def _take(self, tree: Tree, step: Step) -> None:
+    def _take(self, fitted: Fitted, step: Step) -> None:
         """Add the weak learner to the model and to all scores."""
-        payload = tree.payload * np.int64(step.alpha)
-        self.scores.add(payload, tree.leaf_of_row, self.team)
+        self.scores.widen(step.multipliers, fitted)
+        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
+            self.scores.add(part, fitted.speech, int(multiplier), part.tree.leaf_of_row, self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
-            leaves = route(tree, self.data.valid.bins, self.data.binning, self.team)
-            self.valid_scores.add(payload, leaves, self.team)
+            self._add_to_valid(self.data.valid, fitted, step)
             self.observer.enter(Phase.TRAIN)
-        self.trees.append(tree)
-        self.alphas.append(step.alpha)
+        self.algorithm.taken(fitted, step)
+        self.rounds.append(fitted)
+        self.multipliers.append(step.multipliers)
         self.ln_bound += step.ln_factor
         self.slack += LN_TOLERANCE + step.ln_slack
+
+    def _add_to_valid(self, valid: Shard, fitted: Fitted, step: Step) -> None:
+        self.valid_scores.widen(step.multipliers, fitted)
+        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
+            leaves = route(part.tree, valid.bins, self.data.binning, self.team)
+            self.valid_scores.add(part, fitted.speech, int(multiplier), leaves, self.team)
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
@@ -177,6 +193,10 @@ class _Loop:
         loss = self.algorithm.ln_loss(gains, summed[:k])
         wrong, strict, wrong_valid, stop = (int(count) for count in counts)
         return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, stop > 0)
+
+    def _error_bound(self) -> float | None:
+        factor = self.algorithm.error_factor
+        return None if factor is None else factor * math.exp(min(self.ln_bound, 700.0))
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
@@ -194,21 +214,21 @@ class _Loop:
         self.observer.enter(Phase.TRAIN)
         return wrong
 
-    def _record(self, tree: Tree, step: Step, look: _Look, bytes_sent: int) -> None:
+    def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
         record = RoundRecord(
-            round=len(self.trees),
+            round=len(self.rounds),
             edge=step.edge,
-            alpha=step.alpha / (1 << SCORE_UNITS),
+            alpha=step.alpha,
             loss=math.exp(min(look.ln_loss, 700.0)),
             ln_loss=look.ln_loss,
             bound=math.exp(min(self.ln_bound, 700.0)),
             ln_bound=self.ln_bound,
-            error_bound=self.algorithm.error_factor * math.exp(min(self.ln_bound, 700.0)),
+            error_bound=self._error_bound(),
             train_error=look.wrong / n_rows,
             strict_train_error=look.strictly_wrong / n_rows,
             valid_error=look.wrong_valid / n_valid if n_valid else None,
-            n_leaves=int(tree.payload.shape[0]),
+            n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
         )
         self.records.append(record)
@@ -226,7 +246,7 @@ def check_bounds(record: RoundRecord, slack: float) -> None:
             f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
             f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
         )
-    if not record.strict_train_error <= record.error_bound * math.exp(slack):
+    if record.error_bound is not None and not record.strict_train_error <= record.error_bound * math.exp(slack):
         raise BoundBroken(
             f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
             f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
+from boost_core.cut import (
+    BIN,
+    FEATURE,
+    KIND,
+    MISSING_LEFT,
+    NO_CUT,
+    RECORD_FIELDS,
+    VALUE,
+    partition,
+)
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import GAIN_SHIFT, LEFT, N_LEAVES, N_NODES, RIGHT

@@ -5,7 +5,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from boost_core.algorithms.base import Problem
-from boost_core.algorithms.exponential_votes import NO_TARGET, ExponentialVotes, InitialWeights
+from boost_core.algorithms.exponential_votes import (
+    NO_TARGET,
+    ExponentialVotes,
+    InitialWeights,
+)
 from boost_core.parameters import Parameter
 
 
@@ -17,7 +21,7 @@ class AdaBoost(ExponentialVotes):
     source: ClassVar[str] = "Freund & Schapire, JCSS 55, 1997"
     guarantee: ClassVar[str] = "training error <= mean exp(-y f) = prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
-    weak_learners: ClassVar[tuple[str, ...]] = ("stump", "hamming_tree")
+    weak_learners: ClassVar[tuple[str, ...]] = ("hamming_tree", "stump")
     error_factor = 1.0
 
     def __init__(self, problem: Problem, parameters: Any) -> None:

@@ -58,7 +58,7 @@ class AdaBoostMH(ExponentialVotes):
             choices=("asymmetric", "uniform", "balanced"),
         ),
     )
-    weak_learners: ClassVar[tuple[str, ...]] = ("stump", "hamming_tree")
+    weak_learners: ClassVar[tuple[str, ...]] = ("hamming_tree", "stump")
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         initial = initial_weights(parameters["init_weights"], problem.class_counts)

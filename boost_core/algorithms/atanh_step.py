@@ -2,12 +2,15 @@
 
 import math
 
+import numpy as np
+
 from boost_core import ieee_math
 from boost_core.algorithms.base import Step
 from boost_core.model import SCORE_UNITS
+from boost_core.records import StopReason
 
 ALPHA_CAP = 12.0  # step of a weak learner without error, whose artanh is infinite
-LN2 = 0.6931471805599453
+CAPPED_LN_FACTOR = -11.306852819477806  # ln sqrt(1 - tanh(cap)**2) = -ln cosh(12)
 
 
 def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
@@ -21,27 +24,51 @@ def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
     """
     edge = value / normaliser if normaliser else 0.0
     if value >= normaliser:
-        return Step(
-            edge, int(ALPHA_CAP * (1 << SCORE_UNITS)), _capped_ln_factor(), _capped_slack(normaliser, n_cells), True
+        return make_step(
+            edge,
+            ALPHA_CAP,
+            CAPPED_LN_FACTOR,
+            _capped_slack(normaliser, n_cells),
+            perfect=True,
         )
-    ln_right, ln_wrong = _ln(normaliser + value), _ln(normaliser - value)
-    ln_factor = 0.5 * (ln_right + ln_wrong) - _ln(normaliser)
-    alpha = round(min(0.5 * (ln_right - ln_wrong), ALPHA_CAP) * (1 << SCORE_UNITS))
-    slack = n_cells / (2.0 * (normaliser - value))
-    return Step(edge, alpha, max(ln_factor, _capped_ln_factor()), slack, False)
+    ln_right, ln_wrong = ln(normaliser + value), ln(normaliser - value)
+    ln_factor = max(0.5 * (ln_right + ln_wrong) - ln(normaliser), CAPPED_LN_FACTOR)
+    alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
+    return make_step(edge, alpha, ln_factor, n_cells / (2.0 * (normaliser - value)))
 
 
-def _ln(integer: int) -> float:
+def make_step(
+    edge: float,
+    alpha: float,
+    ln_factor: float,
+    ln_slack: float,
+    *,
+    perfect: bool = False,
+) -> Step:
+    """A step of one part, its alpha rounded to score units; refused where nothing is left to gain."""
+    units = round(alpha * (1 << SCORE_UNITS))
+    refused = StopReason.EDGE_ZERO if edge <= 0 else StopReason.ALPHA_ZERO if units <= 0 else None
+    multipliers = np.array([units], np.int64)
+    return Step(
+        edge,
+        units / (1 << SCORE_UNITS),
+        multipliers,
+        ln_factor,
+        ln_slack,
+        perfect,
+        refused,
+    )
+
+
+def ln(integer: int) -> float:
+    """Natural logarithm of an exact sum."""
     return float(ieee_math.log(float(integer)))
-
-
-def _capped_ln_factor() -> float:
-    """ln sqrt(1 - tanh(cap)**2) = -ln cosh(cap)."""
-    weight = float(ieee_math.exp(-2.0 * ALPHA_CAP))
-    return -(ALPHA_CAP - LN2 + float(ieee_math.log(1.0 + weight)))
 
 
 def _capped_slack(normaliser: int, n_cells: int) -> float:
     """Wrong pairs whose gains round to 0 may hold half a unit each, and grow by e**cap where all others shrink."""
     unseen = n_cells / (2.0 * max(normaliser, 1))
-    return max(0.0, math.log(math.exp(-ALPHA_CAP) + unseen * math.exp(ALPHA_CAP)) - _capped_ln_factor())
+    return max(
+        0.0,
+        math.log(math.exp(-ALPHA_CAP) + unseen * math.exp(ALPHA_CAP)) - CAPPED_LN_FACTOR,
+    )

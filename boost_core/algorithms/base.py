@@ -1,13 +1,15 @@
 """What the loop asks of an algorithm."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
 from boost_core.parameters import Parameter
+from boost_core.records import StopReason
 from boost_core.scores import Scores
 from boost_core.team import Team
 
@@ -45,13 +47,21 @@ class Gains:
 
 @dataclass(frozen=True)
 class Step:
-    """How far to go along a weak learner. edge = value / normaliser, exactly; alpha in score units."""
+    """How far to go along a weak learner.
+
+    edge: a ratio of exact integers; alpha: the step as reported; multipliers: int64 [parts], what each part of the
+    weak learner is multiplied with, in score units; ln_factor: ln of what the loss is proved to shrink by; ln_slack:
+    how far rounding of the gains can move that; perfect: the edge is 1; refused: why the weak learner must be dropped
+    and training stop, if so.
+    """
 
     edge: float
-    alpha: int
-    ln_factor: float  # ln of what the loss is proved to shrink by
-    ln_slack: float  # how far rounding of the gains can move that
-    perfect: bool  # the edge is 1
+    alpha: float
+    multipliers: Integers
+    ln_factor: float
+    ln_slack: float
+    perfect: bool = False
+    refused: StopReason | None = None
 
 
 class Algorithm(Protocol):
@@ -62,15 +72,25 @@ class Algorithm(Protocol):
     source: ClassVar[str]
     guarantee: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
-    weak_learners: ClassVar[tuple[str, ...]]
+    weak_learners: ClassVar[tuple[str, ...]]  # the first one is the default
+
+    def __init__(self, problem: Problem, parameters: Any) -> None: ...
+
+    @staticmethod
+    def refusal(n_classes: int) -> str | None:
+        """Why this algorithm cannot learn so many classes, or None."""
 
     @property
     def n_columns(self) -> int:
         """Score columns."""
 
     @property
-    def error_factor(self) -> float:
-        """The strict training error is at most this times the loss bound."""
+    def error_factor(self) -> float | None:
+        """The strict training error is at most this times the loss bound; None: no such bound is known."""
+
+    @property
+    def ln_initial(self) -> float:
+        """ln of the loss before the first round, from which the bound starts."""
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's numbers of which the greatest over all members is needed for `gains`."""
@@ -81,5 +101,11 @@ class Algorithm(Protocol):
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of the loss at the scores of `gains`; totals: sums over all members."""
 
-    def step(self, value: int, totals: Integers) -> Step:
-        """The step along a weak learner of this value (sum of its gains over all members)."""
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        """This member's sums that the step rule needs of the weak learner, int64 [m]; m = 0 where it needs none."""
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
+        """The step along a weak learner; totals and outcomes: sums over all members."""
+
+    def taken(self, fitted: Fitted, step: Step) -> None:
+        """The step was taken: what the algorithm itself keeps about its rows changes now."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Step
+from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
@@ -98,7 +99,15 @@ class ExponentialVotes:
     The gain matrix's arrays are reused every round.
     """
 
-    def __init__(self, targets: NDArray[np.int32], initial: InitialWeights, n_pairs: int, team: Team) -> None:
+    ln_initial = 0.0
+
+    def __init__(
+        self,
+        targets: NDArray[np.int32],
+        initial: InitialWeights,
+        n_pairs: int,
+        team: Team,
+    ) -> None:
         n_rows, self.n_columns = targets.shape[0], initial.positive.shape[0]
         self._targets = targets
         self._initial = np.stack([initial.negative, initial.positive])
@@ -136,7 +145,17 @@ class ExponentialVotes:
     def _fill_all(self, scores: Scores, weights: Floats, shift: float) -> int:
         def part(start: int, stop: int) -> int:
             rows = (start, stop)
-            return int(_fill(scores.values, self._targets, weights, shift, rows, self._values, self._mass))
+            return int(
+                _fill(
+                    scores.values,
+                    self._targets,
+                    weights,
+                    shift,
+                    rows,
+                    self._values,
+                    self._mass,
+                )
+            )
 
         n_rows = self._targets.shape[0]
         return sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
@@ -145,6 +164,13 @@ class ExponentialVotes:
         """ln of sum W from the integer sum of all members' absolute gains."""
         return float(ieee_math.log(float(totals[0]))) - gains.matrix.scale * LN2 + gains.shift * UNIT
 
-    def step(self, value: int, totals: Integers) -> Step:
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        """The edge is all that the step needs."""
+        return np.empty(0, np.int64)
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(value / sum of absolute gains)."""
-        return atanh_step(value, int(totals[0]), self._n_pairs)
+        return atanh_step(fitted.value, int(totals[0]), self._n_pairs)
+
+    def taken(self, fitted: Fitted, step: Step) -> None:
+        """The scores say it all."""

@@ -3,10 +3,10 @@
 from typing import Any, ClassVar, Protocol
 
 from boost_core.cut import Integers
+from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
-from boost_core.tree import Tree
 
 
 class WeakLearner(Protocol):
@@ -19,5 +19,5 @@ class WeakLearner(Protocol):
 
     def __init__(self, grower: Grower, parameters: Any) -> None: ...
 
-    def fit(self, gains: GainMatrix, sums: Integers) -> Tree:
+    def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
         """The weak learner of the largest value it finds; sums: of each channel and the row count, over all members."""

@@ -3,10 +3,10 @@
 from typing import Any, ClassVar
 
 from boost_core.cut import Integers
+from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
-from boost_core.tree import Tree
 from boost_core.weak_learners.votes import Votes
 
 
@@ -22,5 +22,6 @@ class Stump:
         self._grower = grower
         self._objective = Votes(free=False)
 
-    def fit(self, gains: GainMatrix, sums: Integers) -> Tree:
-        return self._grower.grow(self._objective, gains, sums, 2, gains.n_channels)
+    def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
+        tree = self._grower.grow(self._objective, gains, sums, 2, gains.n_channels)
+        return one_tree(tree, Speech.VOTES)

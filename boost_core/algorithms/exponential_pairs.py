@@ -1,0 +1,156 @@
+"""The exponential loss over pairs of a row's true label and a wrong one, shared by the AdaBoost.MM family.
+
+    E(i,l) = exp(F(i,l) - F(i,y)) for l != y,   P_i = sum_l E(i,l),   loss = mean P_i       (Mukherjee & Schapire 2010)
+    G(i,l) = -E(i,l),   G(i,y) = P_i:   rows sum to 0 exactly, since P_i is the integer sum of the row's rounded E
+
+Exponents are relative to the greatest one of all members. The greatest gain is a P_i, at most K - 1 times the greatest
+E, which is what the scale is chosen by.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from boost_core import ieee_math
+from boost_core.algorithms.atanh_step import ALPHA_CAP, atanh_step, ln, make_step
+from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.fitted import Fitted
+from boost_core.gain_matrix import GainMatrix, scale_for
+from boost_core.intrinsics import LANE, lanes_for
+from boost_core.jit import kernel
+from boost_core.scores import UNIT, Scores
+
+TILE_ROWS = 64
+LN2 = 0.6931471805599453
+NO_ROW = -(1 << 62)
+
+
+@kernel
+def _peak(scores, labels, start, stop):  # type: ignore[no-untyped-def]
+    """Greatest F(i,l) - F(i,y) over rows and wrong labels, in score units."""
+    peak = np.int64(NO_ROW)
+    for i in range(start, stop):
+        own = np.int64(scores[i, labels[i]])
+        for c in range(scores.shape[1]):
+            if c != labels[i]:
+                peak = max(peak, np.int64(scores[i, c]) - own)
+    return peak
+
+
+@kernel
+def _fill(scores, labels, factor, shift, rows, values, mass):  # type: ignore[no-untyped-def]
+    """values, mass (OUT): gains of rows[0]..rows[1], E times factor = 2**scale. Returns the sum of all P_i."""
+    n_columns, n_padded = scores.shape[1], values.shape[1]
+    flat, out = scores.reshape(-1), values.reshape(-1)
+    weights = np.empty(TILE_ROWS * n_columns)
+    total = np.int64(0)
+    for tile in range(rows[0], rows[1], TILE_ROWS):
+        stop = min(tile + TILE_ROWS, rows[1])
+        for i in range(tile, stop):
+            own = np.float64(scores[i, labels[i]]) + shift
+            for c in range(n_columns):
+                weights[(i - tile) * n_columns + c] = (np.float64(flat[i * n_columns + c]) - own) * UNIT
+        for k in range((stop - tile) * n_columns):
+            weights[k] = ieee_math.exp(min(weights[k], 0.0))
+        for i in range(tile, stop):
+            row = out[i * n_padded : i * n_padded + n_columns]
+            weight = weights[(i - tile) * n_columns : (i - tile + 1) * n_columns]
+            row_mass = np.int64(0)
+            for c in range(n_columns):
+                gain = ieee_math.round_half_even(weight[c] * factor)
+                row[c] = -gain
+                row_mass += gain
+            row_mass -= ieee_math.round_half_even(weight[labels[i]] * factor)
+            row[labels[i]] = row_mass
+            out[i * n_padded + n_columns] = 1
+            mass[i] = 2 * row_mass
+            total += row_mass
+    return total
+
+
+@kernel
+def _outcomes(values, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
+    """sums (OUT, int64 [2]): A+ = sum of P_i over rows answered right, A- = sum of E(i, answer) over the others."""
+    for i in range(labels.shape[0]):
+        gain = values[i, answers[leaf_of_row[i]]]
+        if answers[leaf_of_row[i]] == labels[i]:
+            sums[0] += gain
+        else:
+            sums[1] -= gain
+
+
+class ExponentialPairs:
+    """An algorithm of the exponential pair loss with single-label weak learners, complete but for its step rule.
+
+    totals of its gains: [sum of absolute gains, sum of all P_i]. The gain matrix's arrays are reused every round.
+    """
+
+    error_factor: ClassVar[float | None] = 1.0
+
+    def __init__(self, problem: Problem) -> None:
+        n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
+        self._labels, self._team = problem.labels, problem.team
+        self._all_rows = int(problem.class_counts.sum())
+        self._n_pairs = self._all_rows * (self.n_columns - 1)
+        padded = LANE * len(lanes_for(self.n_columns + 1))
+        self._values = np.zeros((n_rows, padded), np.int32)
+        self._mass = np.zeros(n_rows, np.int64)
+        self.ln_initial = ln(self.n_columns - 1)
+
+    @staticmethod
+    def refusal(n_classes: int) -> str | None:
+        """Any number of classes can be learnt."""
+        return None
+
+    def peaks(self, scores: Scores) -> Integers:
+        """This member's greatest exponent, int64 [1]."""
+        n_rows = self._labels.shape[0]
+        work = n_rows * self.n_columns
+        found = self._team.over(n_rows, work, lambda a, b: int(_peak(scores.values, self._labels, a, b)))
+        return np.array([max(found)], np.int64)
+
+    def gains(self, scores: Scores, peaks: Integers) -> Gains:
+        """The gain matrix; peaks: the greatest exponent over all members."""
+        shift = int(peaks[0])
+        scale = scale_for(float(self.n_columns - 1), self._all_rows * self.n_columns)
+        factor = float(np.ldexp(1.0, scale))
+
+        def part(start: int, stop: int) -> int:
+            rows = (start, stop)
+            return int(_fill(scores.values, self._labels, factor, float(shift), rows, self._values, self._mass))
+
+        n_rows = self._labels.shape[0]
+        total = sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
+        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, 2 * total)
+        return Gains(matrix, np.array([2 * total, total], np.int64), shift)
+
+    def ln_loss(self, gains: Gains, totals: Integers) -> float:
+        """ln of mean P_i."""
+        return ln(int(totals[1])) - gains.matrix.scale * LN2 + gains.shift * UNIT - ln(self._all_rows)
+
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        """A+ and A- of the weak learner on this member's rows."""
+        sums = np.zeros(2, np.int64)
+        tree = fitted.parts[0].tree
+        _outcomes(self._values, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)
+        return sums
+
+    def taken(self, fitted: Fitted, step: Step) -> None:
+        """The scores say it all."""
+
+    def atanh(self, totals: Integers, outcomes: Integers) -> Step:
+        """alpha = artanh(delta), delta = (A+ - A-) / A; the loss shrinks by at most sqrt(1 - delta**2)."""
+        return atanh_step(int(outcomes[0] - outcomes[1]), int(totals[1]), self._n_pairs)
+
+    def exact(self, totals: Integers, outcomes: Integers) -> Step:
+        """alpha = 0.5 ln(A+ / A-), the minimum of the loss; its factor is (A0 + 2 sqrt(A+ A-)) / A."""
+        right, wrong, total = int(outcomes[0]), int(outcomes[1]), int(totals[1])
+        edge = (right - wrong) / total
+        if right <= wrong:
+            return make_step(edge, 0.0, 0.0, 0.0)
+        alpha = min(0.5 * (ln(right) - ln(wrong)), ALPHA_CAP) if wrong else ALPHA_CAP
+        neither = total - right - wrong
+        shrunk = float(ieee_math.exp(-alpha))
+        factor = (neither + right * shrunk + wrong / shrunk) / total
+        slack = self._n_pairs / (factor * total)
+        return make_step(edge, alpha, float(ieee_math.log(factor)), slack, perfect=right == total)
