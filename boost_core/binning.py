@@ -64,7 +64,7 @@ def make_binning(thresholds: Sequence[Floats], has_missing: Sequence[bool]) -> B
 
 
 @inner
-def _mix(x):  # type: ignore[no-untyped-def]
+def mix64(x):  # type: ignore[no-untyped-def]
     """Bijective 64-bit mixer (the finaliser of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -84,7 +84,7 @@ def _collect_distinct(values, limit, table, used):  # type: ignore[no-untyped-de
         if value != value:
             missing = True
         elif count <= limit:
-            slot = np.int64(_mix(np.uint64(np.int64(bits_of(value)))) & np.uint64(SLOTS - 1))
+            slot = np.int64(mix64(np.uint64(np.int64(bits_of(value)))) & np.uint64(SLOTS - 1))
             while used[slot] and table[slot] != value:
                 slot = (slot + 1) & (SLOTS - 1)
             if not used[slot]:
@@ -132,7 +132,7 @@ def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
 @kernel
 def _sample_mask(row_numbers, limit, seed, mask):  # type: ignore[no-untyped-def]
     for i in range(row_numbers.shape[0]):
-        mask[i] = _mix(np.uint64(row_numbers[i]) ^ seed) < limit
+        mask[i] = mix64(np.uint64(row_numbers[i]) ^ seed) < limit
 
 
 def sample_rows(row_numbers: NDArray[np.int64], n_rows: int, n_features: int, seed: int) -> NDArray[np.bool_]:
@@ -171,10 +171,10 @@ def _row_hashes(bins, labels, row_numbers):  # type: ignore[no-untyped-def]
     """Wrap-around sum over rows of a hash of (global row number, bins, label)."""
     total = np.uint64(0)
     for i in range(labels.shape[0]):
-        state = _mix(np.uint64(row_numbers[i]) + np.uint64(0x9E3779B97F4A7C15))
+        state = mix64(np.uint64(row_numbers[i]) + np.uint64(0x9E3779B97F4A7C15))
         for j in range(bins.shape[0]):
             state = (state ^ np.uint64(bins[j, i])) * np.uint64(0x100000001B3)
-        total += _mix(state ^ (np.uint64(labels[i]) << np.uint64(32)))
+        total += mix64(state ^ (np.uint64(labels[i]) << np.uint64(32)))
     return total
 
 

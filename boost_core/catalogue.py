@@ -4,21 +4,55 @@ from collections.abc import Mapping
 from typing import Any
 
 from boost_core.algorithms.adaboost import AdaBoost
+from boost_core.algorithms.adaboost_cost import AdaBoostCost
+from boost_core.algorithms.adaboost_m1 import AdaBoostM1
+from boost_core.algorithms.adaboost_m2 import AdaBoostM2
 from boost_core.algorithms.adaboost_mh import AdaBoostMH
 from boost_core.algorithms.adaboost_mm import AdaBoostMM
+from boost_core.algorithms.adaboost_mm_fixed import AdaBoostMMFixed
+from boost_core.algorithms.adaboost_mr import AdaBoostMR
+from boost_core.algorithms.all_pairs import AllPairs
 from boost_core.algorithms.base import Algorithm
+from boost_core.algorithms.ecoc import Ecoc
+from boost_core.algorithms.multiclass_adaboost import MulticlassAdaBoost
+from boost_core.algorithms.one_vs_all import OneVsAll
+from boost_core.algorithms.os_exponential import OSExponential
+from boost_core.algorithms.os_zero_one import OSZeroOne
+from boost_core.algorithms.samme import Samme
 from boost_core.binning import MAX_BINS
 from boost_core.config import Choice, TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.parameters import Location, Parameter, Problem, json_schema, resolve
 from boost_core.weak_learners.base import WeakLearner
 from boost_core.weak_learners.hamming_tree import HammingTree
+from boost_core.weak_learners.independent_stumps import IndependentStumps
+from boost_core.weak_learners.product import Product
+from boost_core.weak_learners.real_tree import RealTree
 from boost_core.weak_learners.stump import Stump
 from boost_core.weak_learners.tree import SingleLabelTree
 
-ALGORITHMS: dict[str, type[Algorithm]] = {algorithm.name: algorithm for algorithm in (AdaBoost, AdaBoostMH, AdaBoostMM)}
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        AdaBoost,
+        AdaBoostMH,
+        OneVsAll,
+        AllPairs,
+        Ecoc,
+        AdaBoostMM,
+        AdaBoostMMFixed,
+        OSExponential,
+        OSZeroOne,
+        AdaBoostMR,
+        AdaBoostM1,
+        AdaBoostM2,
+        Samme,
+        AdaBoostCost,
+        MulticlassAdaBoost,
+    )
+}
 WEAK_LEARNERS: dict[str, type[WeakLearner]] = {
-    learner.kind: learner for learner in (Stump, HammingTree, SingleLabelTree)
+    learner.kind: learner for learner in (Stump, HammingTree, SingleLabelTree, Product, IndependentStumps, RealTree)
 }
 
 RUN_PARAMETERS = (
@@ -81,14 +115,37 @@ def _resolve_algorithm(
     algorithm = ALGORITHMS[name]
     own = {key: value for key, value in given.items() if key not in ("name", "weak_learner")}
     parameters, problems = resolve(algorithm.parameters, own, here, name)
-    weak_learner, learner_problems = _resolve_weak_learner(given.get("weak_learner"), algorithm)
+    weak_learner, learner_problems = _resolve_weak_learner(given.get("weak_learner"), algorithm, parameters)
     return Choice(name, parameters), weak_learner, problems + learner_problems
 
 
-def _resolve_weak_learner(given: Any, algorithm: type[Algorithm]) -> tuple[Choice | None, list[Problem]]:
+def _combining(algorithm: type[Algorithm], parameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """The weak learners that the algorithm takes with these parameters; the first one is the default."""
+    kinds = algorithm.weak_learners
+    for parameter in algorithm.parameters:
+        for choice, some in parameter.weak_learners:
+            if parameters[parameter.name] == choice:
+                kinds = tuple(kind for kind in kinds if kind in some)
+    return kinds
+
+
+def _misplaced(kind: str, values: Mapping[str, Any], algorithm: type[Algorithm], here: Location) -> list[Problem]:
+    """The settings of a weak learner that are for other algorithms only."""
+    return [
+        ((*here, each.name), f"{values[each.name]!r} does not combine with {algorithm.name}, only with: {listed}")
+        for each in WEAK_LEARNERS[kind].parameters
+        if each.algorithms and algorithm.name not in each.algorithms and values[each.name] != each.default
+        for listed in [", ".join(each.algorithms)]
+    ]
+
+
+def _resolve_weak_learner(
+    given: Any, algorithm: type[Algorithm], chosen: Mapping[str, Any]
+) -> tuple[Choice | None, list[Problem]]:
     here: Location = ("algorithm", "weak_learner")
+    kinds = _combining(algorithm, chosen)
     if given is None:
-        given = {"kind": algorithm.weak_learners[0]}
+        given = {"kind": kinds[0] if kinds else algorithm.weak_learners[0]}
     if not isinstance(given, Mapping) or "kind" not in given:
         return None, [(here, f"must be an object with a kind, one of: {', '.join(WEAK_LEARNERS)}")]
     kind = given["kind"]
@@ -99,17 +156,17 @@ def _resolve_weak_learner(given: Any, algorithm: type[Algorithm]) -> tuple[Choic
                 f"unknown weak learner {kind!r}; known: {', '.join(WEAK_LEARNERS)}",
             )
         ]
-    if kind not in algorithm.weak_learners:
-        allowed = ", ".join(algorithm.weak_learners)
+    if kind not in kinds:
+        allowed = ", ".join(kinds)
         return None, [
             (
                 (*here, "kind"),
-                f"{algorithm.name} does not combine with {kind!r}; it takes: {allowed}",
+                f"{algorithm.name} does not combine with {kind!r}; as it is set it takes: {allowed}",
             )
         ]
     own = {key: value for key, value in given.items() if key != "kind"}
     parameters, problems = resolve(WEAK_LEARNERS[kind].parameters, own, here, kind)
-    return Choice(kind, parameters), problems
+    return Choice(kind, parameters), problems or _misplaced(kind, parameters, algorithm, here)
 
 
 def refuse_classes(config: TrainingConfig, n_classes: int) -> None:

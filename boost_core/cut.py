@@ -21,7 +21,7 @@ class CutKind(enum.IntEnum):
 # the left side's rows, n_channels + 1 (the last one counts the rows).
 VALUE, FEATURE, KIND, BIN, MISSING_LEFT, MASS = range(6)
 RECORD_FIELDS = 6
-NO_CUT = -1  # value of a record without a cut
+NO_CUT = -(1 << 62)  # value of a record without a cut: below that of any cut, which may be negative
 
 Integers = NDArray[np.int64]
 

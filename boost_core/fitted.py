@@ -1,7 +1,7 @@
 """A fitted weak learner: one tree, or several that speak for a score column each."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,14 @@ class Fitted:
     def n_leaves(self) -> int:
         """Leaves of all parts."""
         return sum(int(part.tree.payload.shape[0]) for part in self.parts)
+
+
+    def without_rows(self) -> "Fitted":
+        """What a model keeps: the same without the leaf of every row."""
+        nobody = np.empty(0, np.int32)
+        return replace(
+            self, parts=tuple(replace(part, tree=replace(part.tree, leaf_of_row=nobody)) for part in self.parts)
+        )
 
 
 def one_tree(tree: Tree, speech: Speech) -> Fitted:

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.cut import CutKind, goes_left
+from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted, Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest
@@ -51,11 +52,12 @@ def node_thresholds(nodes: NDArray[np.int64], binning: Binning) -> NDArray[np.fl
 def make_forest(
     rounds: list[Fitted],
     multipliers: list[NDArray[np.int64]],
-    n_columns: int,
+    decoding: Decoding,
     binning: Binning,
 ) -> Forest:
     """Join the weak learners of a run; multipliers: int64 [parts] of each round, in score units."""
     parts = [part for fitted in rounds for part in fitted.parts]
+    n_columns = decoding.code.shape[1]
     nodes = np.concatenate([np.empty((0, NODE_FIELDS), np.int64), *(part.tree.nodes for part in parts)])
     speech = rounds[0].speech if rounds else Speech.VOTES
     n_outputs = parts[0].tree.payload.shape[1] if parts else n_columns
@@ -76,6 +78,7 @@ def make_forest(
         round_start=_starts([len(fitted.parts) for fitted in rounds]),
         speech=speech,
         n_columns=n_columns,
+        decoding=decoding,
     )
 
 

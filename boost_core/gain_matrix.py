@@ -1,5 +1,6 @@
 """The gain matrix of a round in fixed point: every weak learner maximises sums of its entries."""
 
+import enum
 import math
 from dataclasses import dataclass
 
@@ -17,6 +18,14 @@ GAIN_BITS = 30
 SUM_BITS = 62  # sums of all gains stay below 2**62, so that differences of two sums fit int64
 
 
+class Reading(enum.StrEnum):
+    """How a weak learner is to read the channels."""
+
+    TOGETHER = "together"  # one weak learner speaks for all of them
+    VOTES = "votes"  # the same, where the answer "class l" is a vote of +1 for l and of -1 for all others
+    APART = "apart"  # every channel is a problem of its own and gets a weak learner of its own
+
+
 @dataclass(frozen=True)
 class GainMatrix:
     """Fixed-point gains of one member's rows.
@@ -31,6 +40,7 @@ class GainMatrix:
     n_channels: int
     scale: int
     total_mass: int
+    reading: Reading = Reading.TOGETHER
 
 
 def scale_for(largest: float, n_cells: int) -> int:

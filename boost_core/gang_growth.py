@@ -34,7 +34,7 @@ from boost_core.histogram import HistogramBuilder
 from boost_core.jit import kernel
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.tree import GAIN_SHIFT, LEFT, NODE_FIELDS, RIGHT, Tree
+from boost_core.tree import GAIN_SHIFT, LEFT, NO_LIMIT, NODE_FIELDS, RIGHT, Tree
 from boost_core.tree_steps import value_leaves, value_root
 
 Integers = NDArray[np.int64]
@@ -51,6 +51,7 @@ class Leaf:
     payload: Payload  # [n_outputs]
     value: int
     local_mass: int
+    depth: int = 0  # cuts above it
     hist: Integers | None = None  # this member's slice
     record: Integers | None = None  # its best cut over all members, once known
     gain: int = 0  # what taking that cut adds to the tree's value; 0 if there is none worth it
@@ -87,10 +88,11 @@ class GangMember:
         sums: Integers,
         max_leaves: int,
         n_outputs: int,
+        max_depth: int = NO_LIMIT,
     ) -> Tree:
         """Grow a tree; sums: of each channel and the row count over all members."""
         self._order[:] = self._rows
-        return _Growing(self, objective, gains, max_leaves).grow(sums, n_outputs)
+        return _Growing(self, objective, gains, (max_leaves, max_depth)).grow(sums, n_outputs)
 
     def best_record(self, objective: Any, hist: Integers, sums: Integers) -> Integers:
         """A node's best cut in this member's slice, int64 [RECORD_FIELDS + n_channels + 1] (layout: cut.py).
@@ -150,13 +152,9 @@ def _name_leaves(order, segments, leaf_of_row):  # type: ignore[no-untyped-def]
 class _Growing:
     """One tree on its way: its leaves in index order and the nodes taken so far."""
 
-    def __init__(self, member: GangMember, objective: Any, gains: GainMatrix, max_leaves: int) -> None:
-        self._member, self._objective, self._gains, self._max_leaves = (
-            member,
-            objective,
-            gains,
-            max_leaves,
-        )
+    def __init__(self, member: GangMember, objective: Any, gains: GainMatrix, limits: tuple[int, int]) -> None:
+        self._member, self._objective, self._gains = member, objective, gains
+        self._max_leaves, self._max_depth = limits
         self._borrowed: list[Integers] = []
         self._nodes: list[list[int]] = []
         self._parents: list[tuple[int, int] | None] = [None]  # of each leaf: the (node, column) that points to it
@@ -187,11 +185,16 @@ class _Growing:
         splits_left = self._max_leaves - len(self._leaves)
         if self._leaves[best].children is not None:
             return
-        if splits_left == 1:
+        if splits_left == 1 or not self._splits_twice(self._leaves[best]):
             self._divide(self._leaves[best])
         else:
             worth = [leaf for leaf in self._leaves if leaf.gain > 0 and leaf.children is None]
+            worth = [leaf for leaf in worth if self._splits_twice(leaf)]
             self._expand(sorted(worth, key=lambda leaf: -leaf.gain)[: splits_left - 1])
+
+    def _splits_twice(self, leaf: Leaf) -> bool:
+        """Whether a leaf's children may be split too."""
+        return leaf.depth + 1 < self._max_depth
 
     def _expand(self, leaves: list[Leaf]) -> None:
         """Compute the children of several leaves with one reduction: build the smaller, subtract for the other."""
@@ -216,9 +219,9 @@ class _Growing:
         right_sums = leaf.sums - sums
         payloads = np.zeros((2, leaf.payload.shape[0]), np.int32)
         left_value, right_value = value_leaves(self._objective, sums, right_sums, payloads)
-        left = Leaf(leaf.start, middle, sums, payloads[0], int(left_value), left_mass)
+        left = Leaf(leaf.start, middle, sums, payloads[0], int(left_value), left_mass, leaf.depth + 1)
         right_mass = leaf.local_mass - left_mass
-        right = Leaf(middle, leaf.stop, right_sums, payloads[1], int(right_value), right_mass)
+        right = Leaf(middle, leaf.stop, right_sums, payloads[1], int(right_value), right_mass, leaf.depth + 1)
         leaf.children = (left, right)
         return leaf.children
 

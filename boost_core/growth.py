@@ -17,7 +17,7 @@ from boost_core.jit import JIT_DISABLED
 from boost_core.lone_growth import CONTROL_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.tree import Tree, finished, new_tree
+from boost_core.tree import NO_LIMIT, Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
@@ -47,16 +47,17 @@ class Grower:
         sums: Integers,
         max_leaves: int,
         n_outputs: int,
+        max_depth: int = NO_LIMIT,
     ) -> Tree:
         """Grow a tree best-first.
 
         objective: see objective.py; sums: int64 [n_channels + 1] of each channel and the row count over all members;
-        n_outputs: numbers in a leaf's payload.
+        n_outputs: numbers in a leaf's payload; max_depth: most cuts above a leaf.
         """
         if self._lone is not None:
-            return self._lone.grow(objective, gains, sums, max_leaves, n_outputs)
+            return self._lone.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
         assert self._gang is not None
-        return self._gang.grow(objective, gains, sums, max_leaves, n_outputs)
+        return self._gang.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
 
 
 class _LoneGrower:
@@ -82,6 +83,7 @@ class _LoneGrower:
         sums: Integers,
         max_leaves: int,
         n_outputs: int,
+        max_depth: int = NO_LIMIT,
     ) -> Tree:
         lanes = lanes_for(gains.n_channels + 1)
         threads = self._threads(len(lanes))
@@ -107,7 +109,7 @@ class _LoneGrower:
             control,
             found,
         )
-        tree = new_tree(max_leaves, gains.n_channels, n_outputs)
+        tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
         matrix, crew = (
             (gains.values.reshape(-1), gains.mass, sums, gains.total_mass),
             new_crew(n_blocks),

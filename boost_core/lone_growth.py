@@ -26,6 +26,7 @@ from boost_core.jit import kernel
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
+    may_split,
     name_leaves,
     note_best_cut,
     split,
@@ -33,7 +34,7 @@ from boost_core.tree_steps import (
 )
 
 ACTION, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(6)  # entries of control
-STOP, ROOT, CHILDREN = 0, 1, 2
+STOP, ROOT, CHILDREN, GO_ON = range(4)
 CONTROL_FIELDS = 6
 NO_SLOT = -1
 
@@ -143,6 +144,11 @@ def _prepare(tree, objective, table, gains, order, scratch, slots, taken, contro
     control[LARGE] = new if small_is_left else leaf
     parent_slot = slots[leaf]
     slots[leaf] = slots[new] = NO_SLOT
+    if not may_split(tree, new):
+        control[ACTION] = GO_ON
+        if parent_slot != NO_SLOT:
+            taken[parent_slot] = 0
+        return
     control[SUBTRACT] = 0 if parent_slot == NO_SLOT else 1
     slots[control[LARGE]] = parent_slot
     for child in (control[LARGE], control[SMALL]):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.config import TrainingConfig
+from boost_core.decoding import Decoding
 from boost_core.fitted import Speech
 
 SCORE_UNITS = 20  # alphas and scores are integers in units of 2**-20: see docs/engine.md for the choice
@@ -33,7 +34,8 @@ class Forest:
     node_missing_left bool [N]; node_left, node_right int32 [N]: a node of the same tree if >= 0, else leaf ~value.
     payload [L, n_outputs], int8 for votes else int32, and its meaning: see fitted.Speech; multiplier int64
     [T] in score units; column int32 [T], the score column a tree speaks for or -1; round_start int64 [R + 1], the
-    trees of each round. A tree without nodes is the constant of its only leaf.
+    trees of each round; decoding: how a row's scores become its class. A tree without nodes is the constant of its only
+    leaf.
     """
 
     node_start: NDArray[np.int64]
@@ -51,6 +53,7 @@ class Forest:
     round_start: NDArray[np.int64]
     speech: Speech
     n_columns: int
+    decoding: Decoding
 
     @property
     def n_trees(self) -> int:

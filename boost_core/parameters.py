@@ -11,12 +11,18 @@ JSON_TYPES: dict[str, tuple[type, ...]] = {
     "number": (int, float),
     "string": (str,),
     "boolean": (bool,),
+    "array": (list, tuple),  # of numbers
 }
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One named setting. `type` is a JSON schema type; limits are inclusive."""
+    """One named setting. `type` is a JSON schema type; limits are inclusive, those of an array hold for its numbers.
+
+    excludes: settings that must keep their defaults where this one does not. weak_learners: (choice, kinds) pairs: with
+    that choice an algorithm takes these weak learners only. algorithms: those that take a value other than the default
+    of a weak learner's setting (empty: all).
+    """
 
     name: str
     type: str
@@ -25,6 +31,9 @@ class Parameter:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    excludes: tuple[str, ...] = ()
+    weak_learners: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    algorithms: tuple[str, ...] = ()
 
     def schema(self) -> dict[str, Any]:
         """JSON schema of the value."""
@@ -35,10 +44,11 @@ class Parameter:
         }
         if self.choices:
             schema["enum"] = list(self.choices)
+        limits = schema.setdefault("items", {"type": "number"}) if self.type == "array" else schema
         if self.minimum is not None:
-            schema["minimum"] = self.minimum
+            limits["minimum"] = self.minimum
         if self.maximum is not None:
-            schema["maximum"] = self.maximum
+            limits["maximum"] = self.maximum
         return schema
 
     def problem(self, value: Any) -> str | None:
@@ -48,10 +58,19 @@ class Parameter:
             return f"must be of type {self.type}, got {value!r}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, got {value!r}"
-        if self.minimum is not None and value < self.minimum:
-            return f"must be at least {self.minimum}, got {value!r}"
-        if self.maximum is not None and value > self.maximum:
-            return f"must be at most {self.maximum}, got {value!r}"
+        for number in value if self.type == "array" else (value,):
+            if message := self._out_of_limits(number):
+                return message
+        return None
+
+    def _out_of_limits(self, number: Any) -> str | None:
+        if self.type == "array" and (isinstance(number, bool) or not isinstance(number, int | float)):
+            return f"must be an array of numbers, got {number!r} in it"
+        # written so that NaN is refused too
+        if self.minimum is not None and not number >= self.minimum:
+            return f"must be at least {self.minimum}, got {number!r}"
+        if self.maximum is not None and not number <= self.maximum:
+            return f"must be at most {self.maximum}, got {number!r}"
         return None
 
 
@@ -72,8 +91,18 @@ def resolve(
             )
         elif message := known[name].problem(value):
             problems.append(((*loc, name), message))
+        elif _is_changed(known, given, name) and (rivals := _rivals(known, given, name)):
+            problems.append(((*loc, name), f"cannot be combined with {', '.join(rivals)}"))
     values = {name: given.get(name, known[name].default) for name in sorted(known)}
     return values, problems
+
+
+def _rivals(known: Mapping[str, Parameter], given: Mapping[str, Any], name: str) -> list[str]:
+    return [other for other in known[name].excludes if _is_changed(known, given, other)]
+
+
+def _is_changed(known: Mapping[str, Parameter], given: Mapping[str, Any], name: str) -> bool:
+    return name in given and given[name] != known[name].default
 
 
 def json_schema(declared: Sequence[Parameter]) -> dict[str, Any]:

@@ -104,4 +104,4 @@ def scores(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray
 
 def predict(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int32]:
     """Class index of every raw row, int32 [n_rows]; ties go to the smallest index. Rows as in `scores`."""
-    return predicted_classes(scores(model, rows, threads))
+    return predicted_classes(scores(model, rows, threads), model.forest.decoding)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
@@ -78,10 +79,13 @@ def _argmax(scores, classes):  # type: ignore[no-untyped-def]
             classes[i] = best
 
 
-def predicted_classes(scores: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Class index of every row, int32 [n]; scores [n, c], c = 1 for two classes."""
+def predicted_classes(scores: NDArray[np.integer], decoding: Decoding | None = None) -> NDArray[np.int32]:
+    """Class index of every row, int32 [n]; scores [n, c]; without a decoding: a class a column, two where c = 1."""
     classes = np.empty(scores.shape[0], np.int32)
-    _argmax(scores, classes)
+    if decoding is not None and decoding.coded:
+        decode_rows(scores, decoding.sides, decoding.rule is Rule.LOSS, UNIT, classes)
+    else:
+        _argmax(scores, classes)
     return classes
 
 
@@ -136,13 +140,27 @@ class Scores:
             lambda a, b: _add(values, added, leaf_of_row, a, b),
         )
 
-    def count_errors(self, labels: NDArray[np.int32], team: Team) -> tuple[int, int]:
+    def count_errors(
+        self, labels: NDArray[np.int32], team: Team, decoding: Decoding | None = None
+    ) -> tuple[int, int]:
         """(wrong predictions, rows where a wrong class is at least level with the right one)."""
         n_rows, n_columns = self.values.shape
+        if decoding is not None and decoding.coded:
+            return self._count_decoding_errors(labels, team, decoding)
         parts = team.over(
             n_rows,
             n_rows * n_columns,
             lambda a, b: _count_errors(self.values, labels, a, b),
+        )
+        return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+
+
+    def _count_decoding_errors(self, labels: NDArray[np.int32], team: Team, decoding: Decoding) -> tuple[int, int]:
+        sides, by_loss = decoding.sides, decoding.rule is Rule.LOSS
+        parts = team.over(
+            self.values.shape[0],
+            self.values.shape[0] * sides.size,
+            lambda a, b: count_decoding_errors(self.values, labels, sides, by_loss, UNIT, (a, b)),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Gains, Problem, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
 from boost_core.binning import Binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
+from boost_core.decoding import plain_decoding
 from boost_core.errors import BoundBroken
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest, route
@@ -120,10 +121,21 @@ class _Loop:
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
         grower = Grower(shard, binning, self.collective, self.team)
-        problem = Problem(shard.labels, self.data.class_counts, self.team)
+        problem = Problem(
+            shard.labels,
+            self.data.class_counts,
+            self.team,
+            weak_learner=self.config.weak_learner,
+            seed=self.config.seed,
+            row_ranges=shard.row_ranges,
+            collective=self.collective,
+            rounds=self.config.rounds,
+        )
         choice = self.config.algorithm
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
         learner = self.config.weak_learner
+        own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
+        self.decoding = own or plain_decoding(self.algorithm.n_columns)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
         self.ln_bound = self.algorithm.ln_initial
         self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
@@ -137,23 +149,32 @@ class _Loop:
         reason = None
         while reason is None:
             reason, look = self._round(look)
-        forest = make_forest(self.rounds, self.multipliers, self.algorithm.n_columns, self.data.binning)
+        forest = make_forest(self.rounds, self.multipliers, self.decoding, self.data.binning)
         return TrainingResult(forest, tuple(self.records), reason)
 
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
         self.collective.begin_round(len(self.rounds) + 1)
-        fitted = self.weak_learner.fit(look.gains.matrix, look.sums)
-        outcomes = self.algorithm.outcomes(fitted, look.gains)
-        if outcomes.shape[0] > 0:
-            outcomes = self.collective.sum(outcomes)
-        step = self.algorithm.step(fitted, look.totals, outcomes)
+        fitted, step = self._fit(look.gains, look.sums, look.totals)
+        while step.refused is not None and (gains := self._redrawn(look.gains)) is not None:
+            sums = self.collective.sum(channel_sums(gains.matrix, self.team))
+            fitted, step = self._fit(gains, sums, look.totals)
         if step.refused is not None:
             return step.refused, look
         self._take(fitted, step)
         look = self._look()
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
         return self._end(step, look), look
+
+    def _fit(self, gains: Gains, sums: Integers, totals: Integers) -> tuple[Fitted, Step]:
+        fitted = self.weak_learner.fit(gains.matrix, sums)
+        outcomes = self.algorithm.outcomes(fitted, gains)
+        if outcomes.shape[0] > 0:
+            outcomes = self.collective.sum(outcomes)
+        return fitted, self.algorithm.step(fitted, totals, outcomes)
+
+    def _redrawn(self, gains: Gains) -> Gains | None:
+        return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
 
     def _end(self, step: Step, look: _Look) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
@@ -173,7 +194,7 @@ class _Loop:
             self._add_to_valid(self.data.valid, fitted, step)
             self.observer.enter(Phase.TRAIN)
         self.algorithm.taken(fitted, step)
-        self.rounds.append(fitted)
+        self.rounds.append(fitted.without_rows())
         self.multipliers.append(step.multipliers)
         self.ln_bound += step.ln_factor
         self.slack += LN_TOLERANCE + step.ln_slack
@@ -200,7 +221,7 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        errors = self.scores.count_errors(self.data.train.labels, self.team)
+        errors = self.scores.count_errors(self.data.train.labels, self.team, self.decoding)
         counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -210,7 +231,7 @@ class _Loop:
         if self.data.valid is None:
             return 0
         self.observer.enter(Phase.VALIDATE)
-        wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team)
+        wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team, self.decoding)
         self.observer.enter(Phase.TRAIN)
         return wrong
 

@@ -12,7 +12,8 @@ Integers = NDArray[np.int64]
 LEFT, RIGHT = 4, 5  # columns of a node's children
 NODE_FIELDS = 6  # feature, kind, bin, missing left, left, right (children as in model.Forest)
 GAIN_SHIFT = 28  # a growth gain counts if it exceeds the node's absolute gains >> 28: below is rounding of the gains
-N_LEAVES, N_NODES = 0, 1  # entries of GrowingTree.counts
+N_LEAVES, N_NODES, MAX_DEPTH = range(3)  # entries of GrowingTree.counts
+NO_LIMIT = 1 << 30  # of a depth: more than any tree has leaves
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class GrowingTree(NamedTuple):
     members; values, gains, masses [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it), sum of
     its rows' absolute gains on this member; records [max_leaves, fields]: its best cut (cut.py); payload
     [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS]; parents [max_leaves, 2]: the (node, column) that points
-    to the leaf, -1 for the root; counts [2]: leaves and nodes.
+    to the leaf, -1 for the root; depths [max_leaves]: cuts above the leaf; counts [3]: leaves, nodes, greatest depth.
     """
 
     segments: Integers
@@ -48,11 +49,12 @@ class GrowingTree(NamedTuple):
     payload: NDArray[np.int32]
     nodes: Integers
     parents: Integers
+    depths: Integers
     counts: Integers
 
 
-def new_tree(max_leaves: int, n_channels: int, n_outputs: int) -> GrowingTree:
-    """Room for a tree; nothing in it is set."""
+def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -> GrowingTree:
+    """Room for a tree; nothing in it is set but its greatest depth."""
     return GrowingTree(
         segments=np.zeros((max_leaves, 2), np.int64),
         sums=np.zeros((max_leaves, n_channels + 1), np.int64),
@@ -63,7 +65,8 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int) -> GrowingTree:
         payload=np.zeros((max_leaves, n_outputs), np.int32),
         nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
         parents=np.zeros((max_leaves, 2), np.int64),
-        counts=np.zeros(2, np.int64),
+        depths=np.zeros(max_leaves, np.int64),
+        counts=np.array([0, 0, max_depth], np.int64),
     )
 
 

@@ -14,7 +14,7 @@ from boost_core.cut import (
 )
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
-from boost_core.tree import GAIN_SHIFT, LEFT, N_LEAVES, N_NODES, RIGHT
+from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGHT
 
 
 @kernel
@@ -28,6 +28,7 @@ def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-
     tree.masses[0] = mass
     tree.gains[0] = 0
     tree.parents[0, 0] = -1
+    tree.depths[0] = 0
     tree.counts[N_LEAVES] = 1
     tree.counts[N_NODES] = 0
 
@@ -56,10 +57,16 @@ def best_leaf(tree):  # type: ignore[no-untyped-def]
 
 @kernel
 def note_best_cut(tree, leaf, mass):  # type: ignore[no-untyped-def]
-    """Set a leaf's gain from its record; mass: its absolute gains over all members."""
+    """Set a leaf's gain from its record; mass: its absolute gains over all members. The leaf may be split."""
     value = tree.records[leaf, VALUE]
     gain = value - tree.values[leaf]
     tree.gains[leaf] = gain if value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
+
+
+@kernel
+def may_split(tree, leaf):  # type: ignore[no-untyped-def]
+    """Whether a leaf is above the greatest depth."""
+    return tree.depths[leaf] < tree.counts[MAX_DEPTH]
 
 
 @kernel
@@ -96,6 +103,8 @@ def split(tree, objective, leaf, order, scratch, table, mass):  # type: ignore[n
     values = set_leaves(objective, tree.sums[leaf], tree.sums[new], n_channels, payloads[0], payloads[1])
     tree.values[leaf], tree.values[new] = values
     tree.gains[leaf] = tree.gains[new] = 0
+    tree.depths[leaf] += 1
+    tree.depths[new] = tree.depths[leaf]
     return new
 
 

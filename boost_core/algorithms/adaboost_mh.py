@@ -1,11 +1,14 @@
-"""AdaBoost.MH (Schapire & Singer 1999) with +-1 vote vectors (Kegl 2013): K coupled binary problems, one step."""
+"""AdaBoost.MH (Schapire & Singer 1999; Kegl 2013): K coupled binary problems, by votes, odds or a stump a label."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 
 from boost_core.algorithms.base import Integers, Problem
-from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights
+from boost_core.algorithms.delegating import Delegating
+from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns, one_against_rest
+from boost_core.algorithms.exponential_votes import InitialWeights
+from boost_core.algorithms.vote_form import vote_form, wants_columns
 from boost_core.parameters import Parameter
 
 
@@ -40,14 +43,15 @@ def error_factor(initial: InitialWeights, n_rows: int) -> float:
     return float(1.0 / (2.0 * n_rows * np.sqrt(least)))
 
 
-class AdaBoostMH(ExponentialVotes):
+class AdaBoostMH(Delegating):
     """Weights W(i,l) = W1(i,l) exp(-Y(i,l) F(i,l)); the edge is the sum of W Y H over the sum of W."""
 
     name: ClassVar[str] = "adaboost_mh"
     summary: ClassVar[str] = "AdaBoost.MH: multiclass boosting of the Hamming loss with vote vectors"
     source: ClassVar[str] = "Schapire & Singer, Machine Learning 37, 1999; Kegl, arXiv 1312.6086, 2013"
     guarantee: ClassVar[str] = (
-        "weighted Hamming error <= loss = prod sqrt(1 - edge^2); training error <= sqrt(K - 1) of it"
+        "weighted Hamming error <= loss = prod Z, Z = sqrt(1 - edge^2) with one step for all labels; "
+        "training error <= sqrt(K - 1) loss with asymmetric weights, K/2 loss with uniform ones"
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
@@ -58,13 +62,23 @@ class AdaBoostMH(ExponentialVotes):
             choices=("asymmetric", "uniform", "balanced"),
         ),
     )
-    weak_learners: ClassVar[tuple[str, ...]] = ("hamming_tree", "stump")
+    weak_learners: ClassVar[tuple[str, ...]] = (
+        "hamming_tree",
+        "stump",
+        "product",
+        "independent_stumps",
+        "real_tree",
+        "tree",
+    )
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         initial = initial_weights(parameters["init_weights"], problem.class_counts)
-        n_rows = int(problem.class_counts.sum())
-        super().__init__(problem.labels, initial, n_rows * problem.n_classes, problem.team)
-        self.error_factor = error_factor(initial, n_rows)
+        factor = error_factor(initial, int(problem.class_counts.sum()))
+        if wants_columns(problem):
+            code = one_against_rest(problem.n_classes)
+            super().__init__(ExponentialColumns(problem, Columns(code, initial), factor), factor)
+        else:
+            super().__init__(vote_form(problem.labels, initial, problem), factor)
 
     @staticmethod
     def refusal(n_classes: int) -> str | None:

@@ -1,4 +1,4 @@
-"""AdaBoost.MM, adaptive (Mukherjee & Schapire 2010, eq. 7; 2013): boosting under the minimal weak-learning condition."""
+"""AdaBoost.MM, adaptive (Mukherjee & Schapire 2010, eq. 7; 2013): boosts under the minimal weak-learning condition."""
 
 from typing import Any, ClassVar
 

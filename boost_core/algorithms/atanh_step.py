@@ -13,14 +13,14 @@ ALPHA_CAP = 12.0  # step of a weak learner without error, whose artanh is infini
 CAPPED_LN_FACTOR = -11.306852819477806  # ln sqrt(1 - tanh(cap)**2) = -ln cosh(12)
 
 
-def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
+def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) -> Step:
     """alpha = 0.5 ln((N + V) / (N - V)); the loss shrinks by sqrt(1 - (V/N)**2).
 
     value V and normaliser N are sums of gains over all members, 0 <= V <= N, of n_cells gains. With V = N alpha is the
     cap and the factor that of the capped edge tanh(cap), which stays a valid bound.
 
     Every gain is rounded by up to half a unit, so N - V is off by up to n_cells / 2 units: the slack says by how much
-    that can move ln of the factor. It matters where the edge is close to 1.
+    that can move ln of the factor. It matters where the edge is close to 1. share: as in make_step.
     """
     edge = value / normaliser if normaliser else 0.0
     if value >= normaliser:
@@ -30,11 +30,12 @@ def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
             CAPPED_LN_FACTOR,
             _capped_slack(normaliser, n_cells),
             perfect=True,
+            share=share,
         )
     ln_right, ln_wrong = ln(normaliser + value), ln(normaliser - value)
     ln_factor = max(0.5 * (ln_right + ln_wrong) - ln(normaliser), CAPPED_LN_FACTOR)
     alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
-    return make_step(edge, alpha, ln_factor, n_cells / (2.0 * (normaliser - value)))
+    return make_step(edge, alpha, ln_factor, n_cells / (2.0 * (normaliser - value)), share=share)
 
 
 def make_step(
@@ -44,14 +45,18 @@ def make_step(
     ln_slack: float,
     *,
     perfect: bool = False,
+    share: float = 1.0,
 ) -> Step:
-    """A step of one part, its alpha rounded to score units; refused where nothing is left to gain."""
-    units = round(alpha * (1 << SCORE_UNITS))
+    """A step of one part, rounded to score units; refused where nothing is left to gain.
+
+    share: the part of alpha, a power of two, that the weak learner's outputs are multiplied with.
+    """
+    units = round(alpha * share * (1 << SCORE_UNITS))
     refused = StopReason.EDGE_ZERO if edge <= 0 else StopReason.ALPHA_ZERO if units <= 0 else None
     multipliers = np.array([units], np.int64)
     return Step(
         edge,
-        units / (1 << SCORE_UNITS),
+        units / (share * (1 << SCORE_UNITS)),
         multipliers,
         ln_factor,
         ln_slack,

@@ -1,16 +1,20 @@
 """What the loop asks of an algorithm."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.collective import Alone, Collective
+from boost_core.config import Choice
+from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
 from boost_core.parameters import Parameter
 from boost_core.records import StopReason
 from boost_core.scores import Scores
+from boost_core.shard import RowRange
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -20,12 +24,20 @@ Integers = NDArray[np.int64]
 class Problem:
     """What an algorithm learns from: this member's labels and the facts that all members agree on.
 
-    labels: int32 [n_rows], class indices; class_counts: int64 [n_classes], rows of each class over all members.
+    labels: int32 [n_rows], class indices; class_counts: int64 [n_classes], rows of each class over all members;
+    weak_learner: what the algorithm is combined with, where its gains or steps depend on that; seed: of the run;
+    row_ranges: global numbers of this member's rows; collective: for algorithms whose gains need more than the
+    loop's sums (all members call `gains` at the same time); rounds: how many were asked for.
     """
 
     labels: NDArray[np.int32]
     class_counts: Integers
     team: Team
+    weak_learner: Choice | None = None
+    seed: int = 0
+    row_ranges: tuple[RowRange, ...] = ()
+    collective: Collective = field(default_factory=Alone)
+    rounds: int = 0
 
     @property
     def n_classes(self) -> int:
@@ -62,6 +74,15 @@ class Step:
     ln_slack: float
     perfect: bool = False
     refused: StopReason | None = None
+
+
+@runtime_checkable
+class Decoded(Protocol):
+    """An algorithm that says itself how scores become classes; all others have a column a class, or one for two."""
+
+    @property
+    def decoding(self) -> Decoding:
+        """How a row's scores become its class."""
 
 
 class Algorithm(Protocol):
@@ -109,3 +130,11 @@ class Algorithm(Protocol):
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The step was taken: what the algorithm itself keeps about its rows changes now."""
+
+
+@runtime_checkable
+class Redraws(Protocol):
+    """An algorithm whose gain matrix is a random sample, which may mislead the weak learner."""
+
+    def redraw(self, gains: Gains) -> Gains | None:
+        """The step was refused: another sample of the same gains, with the same totals; None: there is no use."""

@@ -3,10 +3,13 @@
     E(i,l) = exp(F(i,l) - F(i,y)) for l != y,   P_i = sum_l E(i,l),   loss = mean P_i       (Mukherjee & Schapire 2010)
     G(i,l) = -E(i,l),   G(i,y) = P_i:   rows sum to 0 exactly, since P_i is the integer sum of the row's rounded E
 
+A step alpha known in advance wants G(i,y) = P_i exp(-alpha) instead (eq. 6 there, up to a factor).
+
 Exponents are relative to the greatest one of all members. The greatest gain is a P_i, at most K - 1 times the greatest
 E, which is what the scale is chosen by.
 """
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -38,18 +41,22 @@ def _peak(scores, labels, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, labels, factor, shift, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1], E times factor = 2**scale. Returns the sum of all P_i."""
+def _fill(scores, labels, exponents, own_share, rows, values, mass):  # type: ignore[no-untyped-def]
+    """values, mass (OUT): gains of rows[0]..rows[1]; a true label's is own_share times the row's P_i.
+
+    exponents = (2**scale, shift, unit of a score). Returns the sum of absolute gains and that of all P_i.
+    """
+    factor, shift, unit = exponents
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
     weights = np.empty(TILE_ROWS * n_columns)
-    total = np.int64(0)
+    absolute, total = np.int64(0), np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
         for i in range(tile, stop):
             own = np.float64(scores[i, labels[i]]) + shift
             for c in range(n_columns):
-                weights[(i - tile) * n_columns + c] = (np.float64(flat[i * n_columns + c]) - own) * UNIT
+                weights[(i - tile) * n_columns + c] = (np.float64(flat[i * n_columns + c]) - own) * unit
         for k in range((stop - tile) * n_columns):
             weights[k] = ieee_math.exp(min(weights[k], 0.0))
         for i in range(tile, stop):
@@ -61,20 +68,22 @@ def _fill(scores, labels, factor, shift, rows, values, mass):  # type: ignore[no
                 row[c] = -gain
                 row_mass += gain
             row_mass -= ieee_math.round_half_even(weight[labels[i]] * factor)
-            row[labels[i]] = row_mass
+            own_gain = ieee_math.round_half_even(np.float64(row_mass) * own_share)
+            row[labels[i]] = own_gain
             out[i * n_padded + n_columns] = 1
-            mass[i] = 2 * row_mass
+            mass[i] = row_mass + own_gain
+            absolute += mass[i]
             total += row_mass
-    return total
+    return absolute, total
 
 
 @kernel
-def _outcomes(values, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
+def _outcomes(values, mass, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [2]): A+ = sum of P_i over rows answered right, A- = sum of E(i, answer) over the others."""
     for i in range(labels.shape[0]):
         gain = values[i, answers[leaf_of_row[i]]]
         if answers[leaf_of_row[i]] == labels[i]:
-            sums[0] += gain
+            sums[0] += mass[i] - gain  # the other gains' absolute sum is P_i
         else:
             sums[1] -= gain
 
@@ -86,12 +95,13 @@ class ExponentialPairs:
     """
 
     error_factor: ClassVar[float | None] = 1.0
+    unit: ClassVar[float] = UNIT  # what a score unit adds to an exponent
 
     def __init__(self, problem: Problem) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
         self._labels, self._team = problem.labels, problem.team
         self._all_rows = int(problem.class_counts.sum())
-        self._n_pairs = self._all_rows * (self.n_columns - 1)
+        self.n_pairs = self._all_rows * (self.n_columns - 1)
         padded = LANE * len(lanes_for(self.n_columns + 1))
         self._values = np.zeros((n_rows, padded), np.int32)
         self._mass = np.zeros(n_rows, np.int64)
@@ -113,26 +123,33 @@ class ExponentialPairs:
         """The gain matrix; peaks: the greatest exponent over all members."""
         shift = int(peaks[0])
         scale = scale_for(float(self.n_columns - 1), self._all_rows * self.n_columns)
-        factor = float(np.ldexp(1.0, scale))
+        exponents = (float(np.ldexp(1.0, scale)), float(shift), self.unit)
+        own_share = self.own_share()
 
-        def part(start: int, stop: int) -> int:
+        def part(start: int, stop: int) -> tuple[int, int]:
             rows = (start, stop)
-            return int(_fill(scores.values, self._labels, factor, float(shift), rows, self._values, self._mass))
+            found = _fill(scores.values, self._labels, exponents, own_share, rows, self._values, self._mass)
+            return int(found[0]), int(found[1])
 
         n_rows = self._labels.shape[0]
-        total = sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, 2 * total)
-        return Gains(matrix, np.array([2 * total, total], np.int64), shift)
+        sums = self._team.over(n_rows, 8 * n_rows * self.n_columns, part)
+        absolute, total = (sum(each[k] for each in sums) for k in range(2))
+        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, absolute)
+        return Gains(matrix, np.array([absolute, total], np.int64), shift)
+
+    def own_share(self) -> float:
+        """A true label's gain over P_i in this round."""
+        return 1.0
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of mean P_i."""
-        return ln(int(totals[1])) - gains.matrix.scale * LN2 + gains.shift * UNIT - ln(self._all_rows)
+        return ln(int(totals[1])) - gains.matrix.scale * LN2 + gains.shift * self.unit - ln(self._all_rows)
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """A+ and A- of the weak learner on this member's rows."""
         sums = np.zeros(2, np.int64)
         tree = fitted.parts[0].tree
-        _outcomes(self._values, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)
+        _outcomes(self._values, self._mass, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)
         return sums
 
     def taken(self, fitted: Fitted, step: Step) -> None:
@@ -140,17 +157,29 @@ class ExponentialPairs:
 
     def atanh(self, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(delta), delta = (A+ - A-) / A; the loss shrinks by at most sqrt(1 - delta**2)."""
-        return atanh_step(int(outcomes[0] - outcomes[1]), int(totals[1]), self._n_pairs)
+        return atanh_step(int(outcomes[0] - outcomes[1]), int(totals[1]), self.n_pairs)
 
-    def exact(self, totals: Integers, outcomes: Integers) -> Step:
-        """alpha = 0.5 ln(A+ / A-), the minimum of the loss; its factor is (A0 + 2 sqrt(A+ A-)) / A."""
+    def exact(self, totals: Integers, outcomes: Integers, share: float = 1.0) -> Step:
+        """alpha = 0.5 ln(A+ / A-), the minimum of the loss; its factor is (A0 + 2 sqrt(A+ A-)) / A.
+
+        share: as in make_step.
+        """
         right, wrong, total = int(outcomes[0]), int(outcomes[1]), int(totals[1])
         edge = (right - wrong) / total
         if right <= wrong:
             return make_step(edge, 0.0, 0.0, 0.0)
         alpha = min(0.5 * (ln(right) - ln(wrong)), ALPHA_CAP) if wrong else ALPHA_CAP
-        neither = total - right - wrong
+        ln_factor = float(ieee_math.log(self.factor(alpha, totals, outcomes)))
+        slack = self.slack(alpha, ln_factor, totals)
+        return make_step(edge, alpha, ln_factor, slack, perfect=right == total, share=share)
+
+    def factor(self, alpha: float, totals: Integers, outcomes: Integers) -> float:
+        """What a step of any length multiplies the loss with: (A0 + A+ exp(-alpha) + A- exp(alpha)) / A."""
+        right, wrong, total = int(outcomes[0]), int(outcomes[1]), int(totals[1])
         shrunk = float(ieee_math.exp(-alpha))
-        factor = (neither + right * shrunk + wrong / shrunk) / total
-        slack = self._n_pairs / (factor * total)
-        return make_step(edge, alpha, float(ieee_math.log(factor)), slack, perfect=right == total)
+        return ((total - right - wrong) + right * shrunk + wrong / shrunk) / total
+
+    def slack(self, alpha: float, ln_factor: float, totals: Integers) -> float:
+        """How far rounding can move ln of the factor: half a unit a pair, which grows by exp(alpha) at most."""
+        units = 0.5 * self.n_pairs * (1.0 + math.exp(alpha))
+        return math.log1p(units / (math.exp(ln_factor) * int(totals[1])))

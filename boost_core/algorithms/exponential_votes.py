@@ -6,7 +6,7 @@ c depends on the label and on the sign of Y only. Exponents are taken relative t
 weights never underflow: what is tiny against the greatest weight rounds to a gain of 0.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Step
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix, scale_for
+from boost_core.gain_matrix import GainMatrix, Reading, scale_for
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.scores import UNIT, Scores
@@ -95,7 +95,8 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
 class ExponentialVotes:
     """An algorithm of the exponential vote loss, complete but for its targets and initial weights.
 
-    targets: int32 [n_rows], the label with Y = +1 or NO_TARGET; n_pairs: (row, label) pairs over all members.
+    targets: int32 [n_rows], the label with Y = +1 or NO_TARGET; n_pairs: (row, label) pairs over all members; reading:
+    how weak learners read the gains.
     The gain matrix's arrays are reused every round.
     """
 
@@ -107,12 +108,14 @@ class ExponentialVotes:
         initial: InitialWeights,
         n_pairs: int,
         team: Team,
+        reading: Reading = Reading.TOGETHER,
     ) -> None:
         n_rows, self.n_columns = targets.shape[0], initial.positive.shape[0]
         self._targets = targets
         self._initial = np.stack([initial.negative, initial.positive])
         self._n_pairs = n_pairs
         self._team = team
+        self._reading = reading
         padded = LANE * len(lanes_for(self.n_columns + 1))
         self._values = np.zeros((n_rows, padded), np.int32)
         self._mass = np.zeros(n_rows, np.int64)
@@ -139,7 +142,7 @@ class ExponentialVotes:
             largest = max(largest, weight * float(self._initial[sign, column]))
         scale = scale_for(largest, self._n_pairs)
         total = self._fill_all(scores, np.ldexp(self._initial, scale), float(shift))
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total)
+        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total, self._reading)
         return Gains(matrix, np.array([total], np.int64), shift)
 
     def _fill_all(self, scores: Scores, weights: Floats, shift: float) -> int:
@@ -169,8 +172,9 @@ class ExponentialVotes:
         return np.empty(0, np.int64)
 
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
-        """alpha = artanh(value / sum of absolute gains)."""
-        return atanh_step(fitted.value, int(totals[0]), self._n_pairs)
+        """alpha = artanh(value / sum of absolute gains), the same for all parts."""
+        step = atanh_step(fitted.value, int(totals[0]), self._n_pairs)
+        return replace(step, multipliers=np.repeat(step.multipliers, len(fitted.parts)))
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The scores say it all."""

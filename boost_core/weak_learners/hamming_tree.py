@@ -4,9 +4,11 @@ from typing import Any, ClassVar
 
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
-from boost_core.gain_matrix import GainMatrix
+from boost_core.gain_matrix import GainMatrix, Reading
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
+from boost_core.weak_learners.apart import TreesApart
+from boost_core.weak_learners.limits import LIMITS, limits
 from boost_core.weak_learners.votes import Votes
 
 
@@ -17,7 +19,7 @@ class HammingTree:
     summary: ClassVar[str] = "tree with a vote vector in every leaf"
     source: ClassVar[str] = "Kegl, The return of AdaBoost.MH, arXiv 1312.6086, 2013"
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("max_leaves", "integer", 8, "most leaves of a tree", minimum=2, maximum=4096),
+        *LIMITS,
         # free is the default: it reaches a given test error in about half the rounds of factorised (docs/engine.md)
         Parameter(
             "votes",
@@ -30,9 +32,12 @@ class HammingTree:
 
     def __init__(self, grower: Grower, parameters: Any) -> None:
         self._grower = grower
-        self._max_leaves = int(parameters["max_leaves"])
+        self._limits = limits(parameters)
         self._objective = Votes(free=parameters["votes"] == "free")
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
-        tree = self._grower.grow(self._objective, gains, sums, self._max_leaves, gains.n_channels)
+        if gains.reading is Reading.APART:
+            return TreesApart(self._grower, self._objective, self._limits).fit(gains, sums)
+        max_leaves, max_depth = self._limits
+        tree = self._grower.grow(self._objective, gains, sums, max_leaves, gains.n_channels, max_depth)
         return one_tree(tree, Speech.VOTES)

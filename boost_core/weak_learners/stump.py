@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
-from boost_core.gain_matrix import GainMatrix
+from boost_core.gain_matrix import GainMatrix, Reading
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
+from boost_core.weak_learners.apart import StumpsApart
 from boost_core.weak_learners.votes import Votes
 
 
@@ -21,7 +22,10 @@ class Stump:
     def __init__(self, grower: Grower, parameters: Any) -> None:
         self._grower = grower
         self._objective = Votes(free=False)
+        self._apart = StumpsApart(grower)
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
+        if gains.reading is Reading.APART:
+            return self._apart.fit(gains, sums)
         tree = self._grower.grow(self._objective, gains, sums, 2, gains.n_channels)
         return one_tree(tree, Speech.VOTES)

@@ -1,70 +1,71 @@
-"""Single-label trees (W2, "Greedy" of Mukherjee & Schapire 2010): every leaf answers with one class.
+"""Single-label trees (W2, "Greedy" of Mukherjee & Schapire 2010): every leaf answers with one class."""
 
-A leaf with sums S is worth max_l S_l and answers the smallest label that attains it; a cut is worth both its leaves.
-"""
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from typing import Any, ClassVar, NamedTuple
+import numpy as np
 
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
-from boost_core.gain_matrix import GainMatrix
+from boost_core.gain_matrix import GainMatrix, Reading, channel_sums
 from boost_core.growth import Grower
-from boost_core.jit import inner
-from boost_core.objective import cut_value, implements, set_leaves, set_root
 from boost_core.parameters import Parameter
+from boost_core.tree import Tree
+from boost_core.weak_learners.impurity import Impurity, as_weights, gains_won
+from boost_core.weak_learners.labels import Labels
+from boost_core.weak_learners.limits import LIMITS, limits
+from boost_core.weak_learners.votes import Votes
 
-
-class Labels(NamedTuple):
-    """One class a leaf."""
-
-    n_outputs: int
-
-
-@inner
-def _best_label(sums, n_channels):  # type: ignore[no-untyped-def]
-    best = 0
-    for c in range(1, n_channels):
-        if sums[c] > sums[best]:
-            best = c
-    return best
-
-
-@implements(cut_value, Labels)
-def _cut_value(objective, sums, left, n_channels):  # type: ignore[no-untyped-def]
-    left_best, right_best = left[0], sums[0] - left[0]
-    for c in range(1, n_channels):
-        left_best = max(left_best, left[c])
-        right_best = max(right_best, sums[c] - left[c])
-    return left_best + right_best
-
-
-@implements(set_root, Labels)
-def _set_root(objective, sums, n_channels, payload):  # type: ignore[no-untyped-def]
-    payload[0] = _best_label(sums, n_channels)
-    return sums[payload[0]]
-
-
-@implements(set_leaves, Labels)
-def _set_leaves(objective, left, right, n_channels, left_payload, right_payload):  # type: ignore[no-untyped-def]
-    left_payload[0] = _best_label(left, n_channels)
-    right_payload[0] = _best_label(right, n_channels)
-    return left[left_payload[0]], right[right_payload[0]]
+CRITERION = Parameter(
+    "criterion",
+    "string",
+    "error",
+    "what a cut improves; error: the sum of gains; gini, entropy: the weighted impurity of the leaves' classes",
+    choices=("error", "gini", "entropy"),
+    algorithms=("adaboost_m1", "samme", "adaboost_mh"),
+)
 
 
 class SingleLabelTree:
-    """Grows by the largest increase of the sum of gains."""
+    """Grows by the largest increase of what the criterion says, from the gains of all classes."""
 
     kind: ClassVar[str] = "tree"
     summary: ClassVar[str] = "tree with one class in every leaf"
     source: ClassVar[str] = "Mukherjee & Schapire, A Theory of Multiclass Boosting, NIPS 2010"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("max_leaves", "integer", 8, "most leaves of a tree", minimum=2, maximum=4096),
-    )
+    parameters: ClassVar[tuple[Parameter, ...]] = (*LIMITS, CRITERION)
 
     def __init__(self, grower: Grower, parameters: Any) -> None:
         self._grower = grower
-        self._max_leaves = int(parameters["max_leaves"])
+        self._limits = limits(parameters)
+        criterion = parameters["criterion"]
+        self._objective: Labels | Impurity = Labels(1) if criterion == "error" else Impurity(criterion == "gini")
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
-        tree = self._grower.grow(Labels(1), gains, sums, self._max_leaves, 1)
+        max_leaves, max_depth = self._limits
+        if gains.reading is Reading.VOTES and gains.n_channels == 1:  # two classes, the signs of the one channel
+            tree = self._grower.grow(Votes(free=True), gains, sums, max_leaves, 1, max_depth)
+            return one_tree(tree, Speech.VOTES)
+        if gains.reading is Reading.VOTES and isinstance(self._objective, Impurity):
+            return one_tree(as_votes(self._purest(self._objective, gains), sums), Speech.VOTES)
+        tree = self._grower.grow(self._objective, gains, sums, max_leaves, 1, max_depth)
+        if gains.reading is Reading.VOTES:
+            return one_tree(as_votes(tree, sums), Speech.VOTES)
         return one_tree(tree, Speech.LABEL)
+
+    def _purest(self, objective: Impurity, gains: GainMatrix) -> Tree:
+        """A tree grown by impurity, with its sum of gains as value."""
+        max_leaves, max_depth = self._limits
+        collective, team = self._grower.collective, self._grower.team
+        weights = as_weights(gains, team)
+        sums = collective.sum(channel_sums(weights, team))
+        tree = self._grower.grow(objective, weights, sums, max_leaves, 1, max_depth)
+        won = collective.sum(np.array([gains_won(gains, tree)], np.int64))
+        return replace(tree, value=int(won[0]))
+
+
+def as_votes(tree: Tree, sums: Integers) -> Tree:
+    """The tree's answers as votes, +1 for the class and -1 for all others; sums: of each channel and the row count."""
+    n_leaves = tree.payload.shape[0]
+    votes = np.full((n_leaves, sums.shape[0] - 1), -1, np.int32)
+    votes[np.arange(n_leaves), tree.payload[:, 0]] = 1
+    return replace(tree, payload=votes, value=2 * tree.value - int(sums[:-1].sum()))

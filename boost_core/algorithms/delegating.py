@@ -1,0 +1,37 @@
+"""An algorithm whose rounds are those of a form that its weak learner needs."""
+
+from boost_core.algorithms.base import Gains, Integers, Step
+from boost_core.algorithms.exponential_columns import ExponentialColumns
+from boost_core.algorithms.exponential_votes import ExponentialVotes
+from boost_core.fitted import Fitted
+from boost_core.scores import Scores
+
+
+class Delegating:
+    """Passes everything on to the form."""
+
+    ln_initial = 0.0
+
+    def __init__(self, form: ExponentialVotes | ExponentialColumns, error_factor: float | None) -> None:
+        self._form = form
+        self.n_columns = form.n_columns
+        self.error_factor = error_factor
+
+    def peaks(self, scores: Scores) -> Integers:
+        """See algorithms.base.Algorithm, here and below."""
+        return self._form.peaks(scores)
+
+    def gains(self, scores: Scores, peaks: Integers) -> Gains:
+        return self._form.gains(scores, peaks)
+
+    def ln_loss(self, gains: Gains, totals: Integers) -> float:
+        return self._form.ln_loss(gains, totals)
+
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        return self._form.outcomes(fitted, gains)
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
+        return self._form.step(fitted, totals, outcomes)
+
+    def taken(self, fitted: Fitted, step: Step) -> None:
+        self._form.taken(fitted, step)

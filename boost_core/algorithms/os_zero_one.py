@@ -1,0 +1,180 @@
+"""The optimal strategy of the boosting game for the 0-1 loss (Mukherjee & Schapire 2010): boost by majority, K classes.
+
+The number of rounds T is known. With r rounds to come after this one, s the votes of a row and phi its potential,
+
+    c(i,l) = phi_r(s_i + e_l),   base_i = phi_{r+1}(s_i) = p c(i,y) + q sum_{l != y} c(i,l),   G(i,l) = base_i - c(i,l)
+
+where p = (1 - gamma) / K + gamma and q = (1 - gamma) / K. A weak learner of edge gamma has a sum of gains >= 0, so the
+mean potential does not rise; after the last round it is the strict training error.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core import ieee_math
+from boost_core.algorithms.adaboost_mm_fixed import LEAST, MOST
+from boost_core.algorithms.atanh_step import ln, make_step
+from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.algorithms.exponential_pairs import LN2
+from boost_core.algorithms.vote_potential import log_factorials, potential, potentials_after_vote
+from boost_core.fitted import Fitted
+from boost_core.gain_matrix import GainMatrix, scale_for
+from boost_core.intrinsics import LANE, lanes_for
+from boost_core.jit import kernel
+from boost_core.model import SCORE_UNITS
+from boost_core.parameters import Parameter
+from boost_core.scores import Scores
+
+LEAST_EXPONENT = -16  # potentials below 2**-16 are no longer magnified: their absolute error would be, too
+LN_NOTHING = -700.0  # ln of a loss of 0
+
+
+@kernel
+def _fill(costs, labels, weights, factor, values, mass, base, sums):  # type: ignore[no-untyped-def]
+    """values, mass, base (OUT) of every row from its costs [n, K]; weights = (p, q), factor = 2**scale.
+
+    sums (OUT, int64 [4]): of absolute gains, of base, of all costs, of the true labels' costs.
+    """
+    n_columns = costs.shape[1]
+    for i in range(labels.shape[0]):
+        own = labels[i]
+        wrong = 0.0
+        for c in range(n_columns):
+            if c != own:
+                wrong += costs[i, c]
+        base[i] = np.int64(np.rint((weights[0] * costs[i, own] + weights[1] * wrong) * factor))
+        mass[i] = 0
+        for c in range(n_columns):
+            cost = np.int64(np.rint(costs[i, c] * factor))
+            values[i, c] = base[i] - cost
+            mass[i] += abs(base[i] - cost)
+            sums[2] += cost
+            if c == own:
+                sums[3] += cost
+        values[i, n_columns] = 1
+        sums[0] += mass[i]
+        sums[1] += base[i]
+
+
+@kernel
+def _cost_of_answers(values, base, answers, leaf_of_row):  # type: ignore[no-untyped-def]
+    """Sum of c(i, h(i))."""
+    cost = np.int64(0)
+    for i in range(base.shape[0]):
+        cost += base[i] - values[i, answers[leaf_of_row[i]]]
+    return cost
+
+
+class OSZeroOne:
+    """Every weak learner has one vote. The loss is the mean potential; totals: see `_fill`."""
+
+    name: ClassVar[str] = "os_zero_one"
+    summary: ClassVar[str] = "optimal strategy against weak learners of a known edge, 0-1 loss: boost by majority"
+    source: ClassVar[str] = "Mukherjee & Schapire, A Theory of Multiclass Boosting, NIPS 2010"
+    guarantee: ClassVar[str] = "training error after all rounds <= phi(0) while every round has the edge"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("edge", "number", 0.1, "edge over random that every round can reach", minimum=LEAST, maximum=MOST),
+    )
+    weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    # a potential says what the error will be, not what it is; after the last round it is the error itself
+    error_factor: ClassVar[float | None] = None
+
+    def __init__(self, problem: Problem, parameters: Any) -> None:
+        n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
+        self._labels, self._all_rows = problem.labels, int(problem.class_counts.sum())
+        self._rounds, self._round = problem.rounds, 0
+        self._q = (1.0 - float(parameters["edge"])) / self.n_columns
+        self._p = self._q + float(parameters["edge"])
+        self._log_factorials = log_factorials(self._rounds)
+        self._values = np.zeros((n_rows, LANE * len(lanes_for(self.n_columns + 1))), np.int32)
+        self._mass, self._base = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+        self._costs = np.zeros((n_rows, self.n_columns))
+        level = np.zeros(self.n_columns - 1, np.int64)
+        at_start = float(potential(level, self._rounds, self._p, self._log_factorials))
+        self.ln_initial = ln_of(at_start)
+
+    @staticmethod
+    def refusal(n_classes: int) -> str | None:
+        """Any number of classes can be learnt."""
+        return None
+
+    def peaks(self, scores: Scores) -> Integers:
+        """The potentials of every vote; the binary exponent of the greatest one, int64 [1]."""
+        to_come = self._rounds - self._round - 1
+        trails = self._trails(scores)
+        order = np.argsort(trails, axis=1, kind="stable")
+        ascending = np.clip(np.take_along_axis(trails, order, axis=1), -(to_come + 1), to_come + 2)
+        if to_come < 0:
+            self._costs[:] = (ascending[:, :1] <= 0).astype(np.float64)  # the game is over: lost or not
+        else:
+            self._costs[:] = self._costs_of(ascending, order, to_come)
+        largest = float(self._costs.max(initial=0.0))
+        return np.array([max(math.frexp(largest)[1], LEAST_EXPONENT) if largest else LEAST_EXPONENT], np.int64)
+
+    def _trails(self, scores: Scores) -> Integers:
+        """By how many votes each wrong label trails, int64 [n_rows, K - 1]: the true label's column is left out."""
+        votes = scores.values.astype(np.int64) >> SCORE_UNITS
+        rows = np.arange(votes.shape[0])
+        trails = votes[rows, self._labels][:, None] - votes
+        others = np.ones(votes.shape, np.bool_)
+        others[rows, self._labels] = False
+        return trails[others].reshape(votes.shape[0], self.n_columns - 1)
+
+    def _costs_of(self, ascending: Integers, order: Integers, to_come: int) -> NDArray[np.float64]:
+        """c, float64 [n_rows, K]; rows in the same state are computed once."""
+        states, state_of_row = np.unique(ascending, axis=0, return_inverse=True)
+        by_place = np.empty((states.shape[0], self.n_columns))
+        potentials_after_vote(states, to_come, self._p, self._log_factorials, by_place)
+        mine = by_place[state_of_row.reshape(-1)]
+        wrong = np.empty((mine.shape[0], self.n_columns - 1))
+        np.put_along_axis(wrong, order, mine[:, 1:], axis=1)
+        costs = np.empty_like(mine)
+        others = np.ones(mine.shape, np.bool_)
+        others[np.arange(mine.shape[0]), self._labels] = False
+        costs[others] = wrong.reshape(-1)
+        costs[~others] = mine[:, 0]
+        return costs
+
+    def gains(self, scores: Scores, peaks: Integers) -> Gains:
+        """The gain matrix from the potentials that `peaks` has computed."""
+        scale = scale_for(math.ldexp(1.0, int(peaks[0])), self._all_rows * self.n_columns)
+        sums = np.zeros(4, np.int64)
+        out = (self._values, self._mass, self._base, sums)
+        _fill(self._costs, self._labels, (self._p, self._q), float(np.ldexp(1.0, scale)), *out)
+        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, int(sums[0]))
+        return Gains(matrix, sums, 0)
+
+    def ln_loss(self, gains: Gains, totals: Integers) -> float:
+        """ln of the mean potential."""
+        if totals[1] == 0:
+            return LN_NOTHING
+        return ln(int(totals[1])) - gains.matrix.scale * LN2 - ln(self._all_rows)
+
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        """The sum of c(i, h(i)) on this member's rows."""
+        tree = fitted.parts[0].tree
+        answers = tree.payload[:, 0].copy()
+        return np.array([_cost_of_answers(self._values, self._base, answers, tree.leaf_of_row)], np.int64)
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
+        """One vote. The edge is the gamma for which random guessing costs as much: (Cbar - C.1h) / (Cbar - Cy)."""
+        before, all_costs, own = (int(total) for total in totals[1:])
+        after, n_classes = int(outcomes[0]), self.n_columns
+        spread = all_costs - n_classes * own
+        edge = (all_costs - n_classes * after) / spread if spread > 0 else 0.0
+        # only a missed edge makes the mean potential rise
+        rise = ln(after) - ln(before) if after > before > 0 else 0.0
+        slack = math.log1p(self._all_rows * n_classes / max(after, 1))
+        return make_step(edge, 1.0, rise, slack, perfect=after == 0)
+
+    def taken(self, fitted: Fitted, step: Step) -> None:
+        """One round fewer to come."""
+        self._round += 1
+
+
+def ln_of(share: float) -> float:
+    """ln of a probability that may be 0."""
+    return float(ieee_math.log(share)) if share > 0 else LN_NOTHING

@@ -1,0 +1,122 @@
+"""Trees grown by weighted impurity, as C4.5 (entropy) and CART (gini) are.
+
+With S_l >= 0 the weight of class l in a node and W their sum, a node is worth its purity,
+
+    gini      sum_l S_l^2 / W                        (W times the chance that two draws agree)
+    entropy   sum_l S_l (ln(S_l / W) + ln K)         (W times the nats that are known of the class)
+
+in plain IEEE operations on exact sums, so every member finds the same. Leaves answer the class of the greatest sum, as
+with the objective of labels.py; the value of such a tree is its purity, not its sum of gains.
+
+Gains that are not weights are made so: a row's least gain is taken from all of its gains, which moves no answer.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from boost_core import ieee_math
+from boost_core.gain_matrix import GainMatrix
+from boost_core.jit import inner, kernel
+from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.team import Team
+from boost_core.tree import Tree
+from boost_core.weak_learners.labels import best_label
+
+
+class Impurity(NamedTuple):
+    """gini, else entropy."""
+
+    gini: bool
+
+
+@inner
+def _worth(gini, part, total, n_channels):  # type: ignore[no-untyped-def]
+    """A leaf's purity from a squared or entropic sum over its channels, as an integer of gain units."""
+    if total <= 0.0:
+        return np.int64(0)
+    if gini:
+        return np.int64(part / total)
+    known = part + total * (ieee_math.log(np.float64(n_channels)) - ieee_math.log(total))
+    return np.int64(max(known, 0.0))
+
+
+@inner
+def _term(gini, weight):  # type: ignore[no-untyped-def]
+    if gini:
+        return weight * weight
+    return weight * ieee_math.log(weight) if weight > 0.0 else 0.0
+
+
+@implements(cut_value, Impurity)
+def _cut_value(objective, sums, left, n_channels):  # type: ignore[no-untyped-def]
+    left_part, right_part, left_total, right_total = 0.0, 0.0, 0.0, 0.0
+    for c in range(n_channels):
+        below, above = np.float64(left[c]), np.float64(sums[c] - left[c])
+        left_part += _term(objective.gini, below)
+        right_part += _term(objective.gini, above)
+        left_total += below
+        right_total += above
+    left_worth = _worth(objective.gini, left_part, left_total, n_channels)
+    return left_worth + _worth(objective.gini, right_part, right_total, n_channels)
+
+
+@inner
+def _leaf_worth(gini, sums, n_channels):  # type: ignore[no-untyped-def]
+    part, total = 0.0, 0.0
+    for c in range(n_channels):
+        part += _term(gini, np.float64(sums[c]))
+        total += np.float64(sums[c])
+    return _worth(gini, part, total, n_channels)
+
+
+@implements(set_root, Impurity)
+def _set_root(objective, sums, n_channels, payload):  # type: ignore[no-untyped-def]
+    payload[0] = best_label(sums, n_channels)
+    return _leaf_worth(objective.gini, sums, n_channels)
+
+
+@implements(set_leaves, Impurity)
+def _set_leaves(objective, left, right, n_channels, left_payload, right_payload):  # type: ignore[no-untyped-def]
+    left_payload[0] = best_label(left, n_channels)
+    right_payload[0] = best_label(right, n_channels)
+    left_worth = _leaf_worth(objective.gini, left, n_channels)
+    return left_worth, _leaf_worth(objective.gini, right, n_channels)
+
+
+@kernel
+def _lift(values, n_channels, start, stop, weights, mass):  # type: ignore[no-untyped-def]
+    """weights, mass (OUT) of rows start..stop: half of each gain above the row's least one."""
+    for i in range(start, stop):
+        least = np.int64(values[i, 0])
+        for c in range(1, n_channels):
+            least = min(least, np.int64(values[i, c]))
+        mass[i] = 0
+        for c in range(n_channels):
+            # half, since the difference of two gains can be twice the greatest, which int32 just does not hold
+            weight = (np.int64(values[i, c]) - least) >> 1
+            weights[i, c] = weight
+            mass[i] += weight
+        weights[i, n_channels] = 1
+
+
+def as_weights(gains: GainMatrix, team: Team) -> GainMatrix:
+    """The gains of this member's rows as weights of classes, up to a factor."""
+    weights, mass = np.zeros_like(gains.values), np.zeros_like(gains.mass)
+    n_rows = weights.shape[0]
+    team.over(n_rows, weights.size, lambda a, b: _lift(gains.values, gains.n_channels, a, b, weights, mass))
+    return replace(gains, values=weights, mass=mass, total_mass=int(mass.sum()))
+
+
+@kernel
+def _won(values, answers, leaf_of_row):  # type: ignore[no-untyped-def]
+    won = np.int64(0)
+    for i in range(leaf_of_row.shape[0]):
+        won += values[i, answers[leaf_of_row[i]]]
+    return won
+
+
+def gains_won(gains: GainMatrix, tree: Tree) -> int:
+    """Sum of the gains of the tree's answers on this member's rows."""
+    return int(_won(gains.values, tree.payload[:, 0].copy(), tree.leaf_of_row))
