@@ -62,13 +62,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for case in CASES:
             name = case[0]
-            path = Path(folder) / f"{name}.parquet" if arguments.data is None else arguments.data / f"{name}.train.parquet"
+            path = (
+                Path(folder) / f"{name}.parquet" if arguments.data is None else arguments.data / f"{name}.train.parquet"
+            )
             if arguments.data is None:
                 write_synthetic(path, case)
             results[name] = time_case(path, case[5], case[6], arguments.threads)
             if not arguments.json:
                 figures = results[name]
-                print(f"{name:10} mean {figures['mean_round_ms']:.2f} ms, median {figures['median_round_ms']:.2f} ms a round")
+                print(
+                    f"{name:10} mean {figures['mean_round_ms']:.2f} ms, median {figures['median_round_ms']:.2f} ms a round"
+                )
     if arguments.json:
         print(json.dumps({"machine": describe_machine(), "threads": arguments.threads, "rounds": results}))
 

@@ -43,7 +43,7 @@ class ClusterLink:
         client = self._client
         if client is None or client.status != "running":
             return 0
-        return len(known_workers(client, ANSWER_SECONDS))
+        return sum(worker.ready for worker in known_workers(client, ANSWER_SECONDS).values())
 
     def trouble(self) -> str | None:
         """Why no job can train there now, or None."""
