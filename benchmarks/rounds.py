@@ -2,7 +2,7 @@
 
     python -m benchmarks.rounds [--data FOLDER] [--threads 2] [--json]
 
-With --data, on FOLDER/letter.train.parquet and FOLDER/pendigits.train.parquet; else on synthetic tables of their shapes.
+With --data, on letter.train.parquet and pendigits.train.parquet of FOLDER; else on synthetic tables of their shapes.
 """
 
 import argparse
@@ -69,10 +69,8 @@ def main() -> None:
                 write_synthetic(path, case)
             results[name] = time_case(path, case[5], case[6], arguments.threads)
             if not arguments.json:
-                figures = results[name]
-                print(
-                    f"{name:10} mean {figures['mean_round_ms']:.2f} ms, median {figures['median_round_ms']:.2f} ms a round"
-                )
+                mean, median = results[name]["mean_round_ms"], results[name]["median_round_ms"]
+                print(f"{name:10} mean {mean:.2f} ms, median {median:.2f} ms a round")
     if arguments.json:
         print(json.dumps({"machine": describe_machine(), "threads": arguments.threads, "rounds": results}))
 
