@@ -44,9 +44,9 @@ class Parameter:
             return f"must be of type {self.type}, got {value!r}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, got {value!r}"
-        if self.minimum is not None and value < self.minimum:
+        if self.minimum is not None and not value >= self.minimum:  # nor is NaN
             return f"must be at least {self.minimum}, got {value!r}"
-        if self.maximum is not None and value > self.maximum:
+        if self.maximum is not None and not value <= self.maximum:
             return f"must be at most {self.maximum}, got {value!r}"
         return None
 

@@ -33,6 +33,7 @@ from boost_core.tree import Tree
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
+LARGEST_LN = 700.0  # exp of more does not fit a float
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,11 @@ class _Loop:
             round=len(self.trees),
             edge=step.edge,
             alpha=step.alpha / (1 << SCORE_UNITS),
-            loss=math.exp(min(look.ln_loss, 700.0)),
+            loss=math.exp(min(look.ln_loss, LARGEST_LN)),
             ln_loss=look.ln_loss,
-            bound=math.exp(min(self.ln_bound, 700.0)),
+            bound=math.exp(min(self.ln_bound, LARGEST_LN)),
             ln_bound=self.ln_bound,
-            error_bound=self.algorithm.error_factor * math.exp(min(self.ln_bound, 700.0)),
+            error_bound=self.algorithm.error_factor * math.exp(min(self.ln_bound, LARGEST_LN)),
             train_error=look.wrong / n_rows,
             strict_train_error=look.strictly_wrong / n_rows,
             valid_error=look.wrong_valid / n_valid if n_valid else None,
@@ -226,7 +227,7 @@ def check_bounds(record: RoundRecord, slack: float) -> None:
             f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
             f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
         )
-    if not record.strict_train_error <= record.error_bound * math.exp(slack):
+    if not record.strict_train_error <= record.error_bound * math.exp(min(slack, LARGEST_LN)):
         raise BoundBroken(
             f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
             f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"

@@ -43,9 +43,7 @@ def copied_tree(tmp_path: Path) -> Path:
     """A copy of the packages and their contracts that a test may spoil."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for package in PACKAGES:
-        shutil.copytree(
-            ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.nb[ci]")
-        )
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__", "*.nb[ci]"))
     return tmp_path
 
 
@@ -151,11 +149,7 @@ def is_long_module(source: str) -> bool:
 
 
 def test_no_function_is_long_without_a_reason():
-    found = [
-        (str(path.relative_to(ROOT)), *f)
-        for path in modules(*PACKAGES)
-        for f in long_functions(path.read_text())
-    ]
+    found = [(str(path.relative_to(ROOT)), *f) for path in modules(*PACKAGES) for f in long_functions(path.read_text())]
     assert found == []
 
 
@@ -221,9 +215,7 @@ def direct_dependencies() -> dict[str, set[str]]:
 
 
 def locked_versions(lock: str) -> dict[str, str]:
-    return dict(
-        re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / lock).read_text(), re.MULTILINE)
-    )
+    return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / lock).read_text(), re.MULTILINE))
 
 
 def test_every_direct_dependency_says_why():

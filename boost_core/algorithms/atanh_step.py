@@ -27,7 +27,7 @@ def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
     ln_right, ln_wrong = _ln(normaliser + value), _ln(normaliser - value)
     ln_factor = 0.5 * (ln_right + ln_wrong) - _ln(normaliser)
     alpha = round(min(0.5 * (ln_right - ln_wrong), ALPHA_CAP) * (1 << SCORE_UNITS))
-    slack = n_cells / (2.0 * (normaliser - value))
+    slack = math.log1p(n_cells / (2.0 * (normaliser - value)))
     return Step(edge, alpha, max(ln_factor, _capped_ln_factor()), slack, False)
 
 
