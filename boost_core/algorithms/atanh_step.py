@@ -16,8 +16,8 @@ def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
     value V and normaliser N are sums of gains over all members, 0 <= V <= N, of n_cells gains. With V = N alpha is the
     cap and the factor that of the capped edge tanh(cap), which stays a valid bound.
 
-    Every gain is rounded by up to half a unit, so N - V is off by up to n_cells / 2 units: the slack says by how much
-    that can move ln of the factor. It matters where the edge is close to 1.
+    Every gain is rounded by up to half a unit, so N - V is off by up to n_cells / 2 units, and so is the loss after the
+    step: the slack says by how much both can move ln of the factor. It matters where the edge is close to 1.
     """
     edge = value / normaliser if normaliser else 0.0
     if value >= normaliser:
@@ -27,7 +27,7 @@ def atanh_step(value: int, normaliser: int, n_cells: int) -> Step:
     ln_right, ln_wrong = _ln(normaliser + value), _ln(normaliser - value)
     ln_factor = 0.5 * (ln_right + ln_wrong) - _ln(normaliser)
     alpha = round(min(0.5 * (ln_right - ln_wrong), ALPHA_CAP) * (1 << SCORE_UNITS))
-    slack = math.log1p(n_cells / (2.0 * (normaliser - value)))
+    slack = math.log1p(n_cells / (normaliser - value))
     return Step(edge, alpha, max(ln_factor, _capped_ln_factor()), slack, False)
 
 
