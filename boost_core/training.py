@@ -9,7 +9,7 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,7 +164,8 @@ class _Loop:
             leaves = route(tree, self.data.valid.bins, self.data.binning, self.team)
             self.valid_scores.add(payload, leaves, self.team)
             self.observer.enter(Phase.TRAIN)
-        self.trees.append(tree)
+        # the model needs no rows: kept, they would grow by a leaf number a row and round
+        self.trees.append(replace(tree, leaf_of_row=np.empty(0, np.int32)))
         self.alphas.append(step.alpha)
         self.ln_bound += step.ln_factor
         self.slack += LN_TOLERANCE + step.ln_slack
