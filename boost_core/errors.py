@@ -6,7 +6,9 @@ BoostError
 └── CollectiveError      the members of a gang can no longer work together
     ├── MemberLost       a member's connection is gone
     ├── DeadlinePassed   a member did not answer in time
-    └── StaleMessage     a message of another job, run, round or step arrived
+    ├── StaleMessage     a message of another job, run, round or step arrived
+    ├── RunEnded         (workers/messages.py) a member says that its run is over
+    └── LeaseRefused     (workers/lease.py) the worker belongs to another gang, or the run is an old one
 """
 
 from collections.abc import Sequence
@@ -25,6 +27,10 @@ class ConfigError(BoostError):
     def __init__(self, problems: Sequence[tuple[tuple[str | int, ...], str]]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(f"{'.'.join(map(str, loc))}: {message}" for loc, message in problems))
+
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[tuple[tuple[str | int, ...], str], ...]]]:
+        """Survives the way from a worker: exceptions are pickled by their arguments."""
+        return type(self), (self.problems,)
 
 
 class BoundBroken(BoostError):

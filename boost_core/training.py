@@ -34,6 +34,7 @@ from boost_core.team import Team
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
+LARGEST_LN = 700.0  # exp of more does not fit a float
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class _Loop:
             self._add_to_valid(self.data.valid, fitted, step)
             self.observer.enter(Phase.TRAIN)
         self.algorithm.taken(fitted, step)
+        # the model needs no rows: kept, they would grow by a leaf number a row and round
         self.rounds.append(fitted.without_rows())
         self.multipliers.append(step.multipliers)
         self.ln_bound += step.ln_factor
@@ -217,7 +219,7 @@ class _Loop:
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
-        return None if factor is None else factor * math.exp(min(self.ln_bound, 700.0))
+        return None if factor is None else factor * math.exp(min(self.ln_bound, LARGEST_LN))
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
@@ -241,9 +243,9 @@ class _Loop:
             round=len(self.rounds),
             edge=step.edge,
             alpha=step.alpha,
-            loss=math.exp(min(look.ln_loss, 700.0)),
+            loss=math.exp(min(look.ln_loss, LARGEST_LN)),
             ln_loss=look.ln_loss,
-            bound=math.exp(min(self.ln_bound, 700.0)),
+            bound=math.exp(min(self.ln_bound, LARGEST_LN)),
             ln_bound=self.ln_bound,
             error_bound=self._error_bound(),
             train_error=look.wrong / n_rows,
@@ -267,6 +269,7 @@ def check_bounds(record: RoundRecord, slack: float) -> None:
             f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
             f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
         )
+    slack = min(slack, LARGEST_LN)
     if record.error_bound is not None and not record.strict_train_error <= record.error_bound * math.exp(slack):
         raise BoundBroken(
             f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "

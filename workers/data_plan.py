@@ -5,24 +5,23 @@ statistics again. Whatever is wrong with the data as far as schema and labels go
 request.
 """
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from boost_core.model import Feature, Label
 from workers.errors import DataError, Location
+from workers.parquet_file import check_distinct_names, file_name, listed, named, open_parquet, row_groups
 
 TRAIN: Location = ("data", "train")
 VALID: Location = ("data", "valid")
 LABEL: Location = ("data", "label")
 FEATURES: Location = ("data", "features")
 EXCLUDE: Location = ("data", "exclude")
-MOST_NAMED = 5  # names listed in a message before it says how many more there are
 
 
 @dataclass(frozen=True)
@@ -79,52 +78,30 @@ def plan_data(request: DataRequest) -> DataPlan:
     """
     train, schema = _read_footers(request.train, TRAIN)
     features = _choose_features(request, schema)
-    _check_label_type(schema, request.label)
+    check_label_type(schema.field(request.label), LABEL)
     used = [request.label, *(feature.name for feature in features)]
     _check_same_types(train, schema, used, TRAIN)
     classes = _classes(_count_labels(train, request.label, TRAIN), request.label)
     valid = None
     if request.valid is not None:
-        valid, valid_schema = _read_footers(request.valid, VALID)
-        _check_columns_present(valid_schema, used, VALID)
+        valid, _ = _read_footers(request.valid, VALID)
         _check_same_types(valid, schema, used, VALID)
         _check_valid_labels(_count_labels(valid, request.label, VALID), classes)
     return DataPlan(train, valid, request.label, features, classes)
-
-
-def named(names: Sequence[Any]) -> str:
-    """A list of names for a message, cut short where it is long."""
-    listed = ", ".join(repr(name) for name in names[:MOST_NAMED])
-    return listed if len(names) <= MOST_NAMED else f"{listed} and {len(names) - MOST_NAMED} more"
-
-
-def _open(path: str, loc: Location) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        name = path.rsplit("/", 1)[-1]
-        raise DataError(loc, f"{name!r} cannot be read as Parquet: {_first_line(error)}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Schema]:
     files: list[ParquetRows] = []
     schema: pa.Schema | None = None
     for path in paths:
-        with _open(path, loc) as parquet:
-            footer = parquet.metadata
-            sizes = tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+        with open_parquet(path, loc) as parquet:
+            sizes = row_groups(parquet)
             if sum(sizes) > 0:
                 files.append(ParquetRows(path, sizes))
-                schema = schema or parquet.schema_arrow
+                check_distinct_names(parquet.schema_arrow, path, loc)
+                schema = parquet.schema_arrow if schema is None else schema
     if schema is None:
         raise DataError(loc, f"0 rows in {len(paths)} file(s): there is nothing to read")
-    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
-    if repeated:
-        raise DataError(loc, f"column names appear more than once: {named(repeated)}")
     return TableRows(tuple(files)), schema
 
 
@@ -141,7 +118,8 @@ def _choose_features(request: DataRequest, schema: pa.Schema) -> tuple[Feature, 
         names = _named_features(request, schema)
     if not names:
         raise DataError(FEATURES, "no feature is left besides the label")
-    return tuple(_feature(schema.field(name)) for name in names)
+    _check_feature_types(schema, names)
+    return tuple(Feature(name, str(schema.field(name).type)) for name in names)
 
 
 def _named_features(request: DataRequest, schema: pa.Schema) -> list[str]:
@@ -162,69 +140,76 @@ def is_numeric(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
 
 
-def _feature(column: pa.Field) -> Feature:
-    if not is_numeric(column.type):
+def _check_feature_types(schema: pa.Schema, names: Sequence[str]) -> None:
+    strange = [name for name in names if not is_numeric(schema.field(name).type)]
+    if strange:
         raise DataError(
             FEATURES,
-            f"column {column.name!r} has type {column.type}, which is not supported as a feature yet "
-            "(integers, floats and booleans are); name it in data.exclude or convert it",
+            "columns of a type that is not supported as a feature yet: "
+            f"{listed([f'{name!r} ({schema.field(name).type})' for name in strange])}; integers, floats and booleans "
+            "are: name the others in data.exclude or convert them",
         )
-    return Feature(column.name, str(column.type))
 
 
-def _check_label_type(schema: pa.Schema, label: str) -> None:
-    type_ = schema.field(label).type
-    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
-    if not (is_numeric(plain) or pa.types.is_string(plain) or pa.types.is_large_string(plain)):
+def check_label_type(column: pa.Field, loc: Location) -> None:
+    """Errors: DataError if a column's values cannot be labels."""
+    plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    fits = is_numeric(plain) and not pa.types.is_float16(plain)
+    if not (fits or pa.types.is_string(plain) or pa.types.is_large_string(plain)):
         raise DataError(
-            LABEL,
-            f"column {label!r} has type {type_}; labels are integers, strings, booleans or floats for now",
+            loc,
+            f"column {column.name!r} has type {column.type}; labels are integers, strings, booleans, float or double "
+            "for now: convert it",
         )
-
-
-def _check_columns_present(schema: pa.Schema, used: Sequence[str], loc: Location) -> None:
-    absent = [name for name in used if name not in schema.names]
-    if absent:
-        raise DataError(loc, f"columns that training uses are missing: {named(absent)}")
 
 
 def _check_same_types(table: TableRows, schema: pa.Schema, used: Sequence[str], loc: Location) -> None:
     """Every file has the columns in use, of one type."""
     for file in table.files:
-        with _open(file.path, loc) as parquet:
+        with open_parquet(file.path, loc) as parquet:
             here = parquet.schema_arrow
-        _check_columns_present(here, used, loc)
+        absent = [name for name in used if name not in here.names]
+        if absent:
+            raise DataError(loc, f"columns that training uses are missing in {file_name(file.path)!r}: {named(absent)}")
         for name in used:
             expected, found = schema.field(name).type, here.field(name).type
             if found != expected:
-                file_name = file.path.rsplit("/", 1)[-1]
                 raise DataError(
                     loc,
-                    f"column {name!r} has type {found} in {file_name!r} but {expected} elsewhere; make them one type",
+                    f"column {name!r} has type {found} in {file_name(file.path)!r} but {expected} elsewhere; "
+                    "make them one type",
                 )
 
 
 def _count_labels(table: TableRows, label: str, loc: Location) -> Counter[Label]:
-    """Rows of each label. Errors: DataError with the count if labels are missing."""
+    """Rows of each label. Errors: DataError with the count if labels are missing or infinite."""
     counts: Counter[Label] = Counter()
     missing = 0
     for file in table.files:
-        with _open(file.path, loc) as parquet:
-            for batch in parquet.iter_batches(columns=[label]):
-                column = plain_labels(batch.column(0))
-                missing += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
-                for entry in pc.value_counts(column).to_pylist():
-                    counts[entry["values"]] += entry["counts"]
+        for column in _label_batches(file.path, label, loc):
+            missing += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
+            for entry in pc.value_counts(column).to_pylist():
+                counts[entry["values"]] += entry["counts"]
     if missing:
         raise DataError(
             LABEL, f"column {label!r} has {missing} missing label(s) (null or NaN); remove those rows first"
         )
+    infinite = sum(count for value, count in counts.items() if value in (math.inf, -math.inf))
+    if infinite:
+        raise DataError(LABEL, f"column {label!r} has {infinite} infinite label(s); remove those rows first")
     return counts
 
 
+def _label_batches(path: str, label: str, loc: Location) -> Iterator[pa.Array]:
+    with open_parquet(path, loc) as parquet:
+        for batch in parquet.iter_batches(columns=[label]):
+            yield plain_labels(batch.column(label))
+
+
 def plain_labels(column: pa.Array) -> pa.Array:
-    """Labels without dictionary encoding."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    """Labels without dictionary encoding, and with one zero: -0.0 and 0.0 are the same label."""
+    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return pc.add(plain, pa.scalar(0.0, plain.type)) if pa.types.is_floating(plain.type) else plain
 
 
 def _classes(counts: Counter[Label], label: str) -> tuple[Label, ...]:
@@ -238,5 +223,5 @@ def _check_valid_labels(counts: Counter[Label], classes: Sequence[Label]) -> Non
     known = set(classes)
     strange = [(value, count) for value, count in sorted(counts.items()) if value not in known]
     if strange:
-        listed = ", ".join(f"{value!r} ({count} rows)" for value, count in strange[:MOST_NAMED])
-        raise DataError(VALID, f"validation rows have {len(strange)} class(es) that training lacks: {listed}")
+        classes_and_rows = listed([f"{value!r} ({count} rows)" for value, count in strange])
+        raise DataError(VALID, f"validation rows have {len(strange)} class(es) that training lacks: {classes_and_rows}")

@@ -6,7 +6,8 @@ WorkersError
 │   └── DataNotFound      no such file
 ├── ModelFileError        a file is not a model, is damaged, or has another format version
 └── TrainingFailed        the run ended without a model, for the reason given
-    └── GangUnavailable   not enough workers in time
+    ├── GangUnavailable   not enough workers in time
+    └── SchedulerLost     (cluster_calls.py) the cluster's scheduler no longer answers
 """
 
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ not depend on the Arrow version that wrote the file.
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from boost_core.config import TrainingConfig
 from boost_core.model import FORMAT_VERSION, Feature, Forest, Model, RoundFigures
 from workers.errors import ModelFileError
+from workers.model_check import check_structure
 
 META, THRESHOLDS, THRESHOLD_START = b"edgewise", b"thresholds", b"threshold_start"
 NODE_COLUMNS = (
@@ -35,6 +36,10 @@ DTYPES: dict[str, str] = {
     "node_threshold": "<f8", "node_missing_left": "?", "node_left": "<i4", "node_right": "<i4", "leaf_votes": "i1",
     "alpha": "<i8",
 }  # fmt: skip
+# What strange content makes the readers of JSON and Arrow raise.
+NONSENSE = (
+    pa.ArrowException, ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def canonical_json(value: Any) -> bytes:
@@ -89,20 +94,30 @@ def _lists(values: NDArray[Any], starts: NDArray[np.int64]) -> pa.Array:
 
 
 def write_model(path: Path, model: Model) -> str:
-    """Write a model so that the file is either whole or not there; returns its sha256."""
+    """Write a model so that the file is either whole or not there, also after a crash; returns its sha256."""
     path = Path(path)
     content = to_bytes(model)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".edgewise-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:  # not tempfile: that hides the file from other users whatever the umask
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
     return model_sha256(model)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder survive a crash of the machine."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_model(path: Path) -> Model:
@@ -119,24 +134,32 @@ def from_bytes(content: bytes, name: str = "model") -> Model:
     try:
         with pa.ipc.open_file(pa.BufferReader(content)) as reader:
             table = reader.read_all()
-        metadata = table.schema.metadata or {}
-        meta = json.loads(metadata[META])
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        table.validate(full=True)  # Arrow ends the process, without an exception, on offsets that lead nowhere
+        meta = _metadata(table)
+    except (OSError, *NONSENSE) as error:
         raise ModelFileError(f"{name!r} is not a model file") from error
-    if meta.get("format_version") != FORMAT_VERSION:
-        version = meta.get("format_version")
+    version = meta.get("format_version")
+    if version != FORMAT_VERSION:
         raise ModelFileError(f"{name!r} has model format {version!r}; this release reads format {FORMAT_VERSION}")
     try:
-        model = _assemble(table, meta, metadata)
+        model = _assemble(table, meta)
+        check_structure(model)
         damaged = model_sha256(model) != meta["sha256"]
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+    except NONSENSE as error:
         raise ModelFileError(f"{name!r} is a damaged model file: {error}") from error
     if damaged:
         raise ModelFileError(f"{name!r} is a damaged model file: its content does not match its sha256")
     return model
 
 
-def _assemble(table: pa.Table, meta: dict[str, Any], metadata: dict[bytes, bytes]) -> Model:
+def _metadata(table: pa.Table) -> dict[str, Any]:
+    meta = json.loads((table.schema.metadata or {})[META])
+    if not isinstance(meta, dict):
+        raise TypeError(f"expected a JSON object, got {meta!r}")
+    return meta
+
+
+def _assemble(table: pa.Table, meta: dict[str, Any]) -> Model:
     arrays = {name: _flat(table, name) for name in NODE_COLUMNS}
     n_columns = int(meta["n_columns"])
     votes = _flat(table, "leaf_votes").reshape(-1, n_columns)
@@ -144,20 +167,25 @@ def _assemble(table: pa.Table, meta: dict[str, Any], metadata: dict[bytes, bytes
         node_start=_starts(table, "node_feature"),
         leaf_start=_starts(table, "leaf_votes") // n_columns,
         leaf_votes=votes,
-        alpha=table.column("alpha").to_numpy(),
+        alpha=_own(table, "alpha", DTYPES["alpha"]),
         **arrays,
     )
     return Model(
         config=TrainingConfig.from_dict(meta["config"]),
         features=tuple(Feature(**feature) for feature in meta["features"]),
         classes=tuple(meta["classes"]),
-        thresholds=np.frombuffer(metadata[THRESHOLDS], "<f8"),
-        threshold_start=np.frombuffer(metadata[THRESHOLD_START], "<i8"),
+        thresholds=np.frombuffer(table.schema.metadata[THRESHOLDS], "<f8").copy(),
+        threshold_start=np.frombuffer(table.schema.metadata[THRESHOLD_START], "<i8").copy(),
         forest=forest,
-        figures=RoundFigures(**{name: table.column(name).to_numpy() for name in FIGURE_COLUMNS}),
+        figures=RoundFigures(**{name: _own(table, name, "<f8") for name in FIGURE_COLUMNS}),
         fingerprint=int(meta["fingerprint"], 16),
         n_rows=meta["n_rows"],
     )
+
+
+def _own(table: pa.Table, name: str, dtype: str) -> NDArray[Any]:
+    """A column as an array of its own. Arrow's are read-only, and kernels would be compiled once more for those."""
+    return np.array(table.column(name).to_numpy(), dtype)
 
 
 def _flat(table: pa.Table, name: str) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import groupby
 from types import TracebackType
 from typing import Self
 
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 
 from boost_core.model import Label
 from boost_core.shard import RowRange
-from workers.data_plan import TableRows, plain_labels
-from workers.errors import DataError
+from workers.data_plan import TableRows, is_numeric, plain_labels
+from workers.errors import DataError, Location
+from workers.parquet_file import file_name, refusing, row_groups
+
+DATA: Location = ("data",)
 
 
 def to_floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
@@ -22,66 +26,87 @@ def to_floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
     return np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
 
 
+def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[np.int32]:
+    """Index into `classes` of every label, int32 [n_rows]; -1 for a label that is not among them.
+
+    Labels are compared as values, so 3.0 is the class 3. Errors: ArrowException for types that have no equality.
+    """
+    encoded = plain_labels(column.combine_chunks()).dictionary_encode()
+    place = {label: index for index, label in enumerate(classes)}
+    known = np.array([*(place.get(label, -1) for label in encoded.dictionary.to_pylist()), -1], np.int32)
+    indices: NDArray[np.int32] = known[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    return indices
+
+
 class RangeReader:
-    """The files that hold some global row ranges, open while it is in use."""
+    """The files that hold some global row ranges, open while it is in use.
+
+    Errors, of every method: DataError if a file cannot be read or is not the one that was planned.
+    """
 
     def __init__(self, table: TableRows, ranges: Sequence[RowRange]) -> None:
         self._pieces = [piece for row_range in ranges for piece in _pieces(table, row_range)]
+        self._planned = {file.path: file for file in table.files}
         self.n_rows = sum(stop - start for start, stop in ranges)
         self._open = ExitStack()
         self._files: dict[str, pq.ParquetFile] = {}
 
     def __enter__(self) -> Self:
-        for path, *_ in self._pieces:
-            if path not in self._files:
-                self._files[path] = self._open.enter_context(self._opened(path))
+        with ExitStack() as opened:
+            for path in dict.fromkeys(path for path, *_ in self._pieces):
+                with refusing(path, DATA):
+                    self._files[path] = opened.enter_context(pq.ParquetFile(path))
+                if row_groups(self._files[path]) != self._planned[path].row_groups:
+                    raise _changed(path)
+            self._open = opened.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.close()
-
-    @staticmethod
-    def _opened(path: str) -> pq.ParquetFile:
-        try:
-            return pq.ParquetFile(path, memory_map=True)
-        except (pa.ArrowException, OSError) as error:
-            raise DataError(("data",), f"{path.rsplit('/', 1)[-1]!r} can no longer be read: {error}") from error
+        self._open.__exit__(kind, error, trace)
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
         block = np.empty((len(names), self.n_rows))
         at = 0
-        for table in self._tables(names):
+        for path, table in self._tables(names):
+            if not all(is_numeric(type_) for type_ in table.schema.types):
+                raise _changed(path)
             for place, name in enumerate(names):
                 block[place, at : at + table.num_rows] = to_floats(table.column(name))
             at += table.num_rows
         return block
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
-        """Index into `classes` of every row's label, int32 [n_rows].
-
-        Errors: DataError if a label is not among the classes: the file changed after the job was planned.
-        """
+        """Index into `classes` of every row's label, int32 [n_rows]."""
         indices = np.empty(self.n_rows, np.int32)
         at = 0
-        for table in self._tables([label]):
-            column = plain_labels(table.column(label).combine_chunks())
-            found = pc.index_in(column, value_set=pa.array(classes, column.type))
-            if found.null_count:
-                raise DataError(
-                    ("data", "label"),
-                    f"{found.null_count} label(s) of column {label!r} are new: data changed",
-                )
-            indices[at : at + len(found)] = found.to_numpy(zero_copy_only=False)
+        for path, table in self._tables([label]):
+            found = class_indices(table.column(label), classes)
+            if (found < 0).any():
+                raise _changed(path)
+            indices[at : at + len(found)] = found
             at += len(found)
         return indices
 
-    def _tables(self, names: Sequence[str]) -> Iterator[pa.Table]:
-        for path, group, start, stop in self._pieces:
+    def _tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+        """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""
+        for (path, group), pieces in groupby(self._pieces, key=lambda piece: piece[:2]):
+            table = self._read(path, group, names)
+            for *_, start, stop in pieces:
+                yield path, table.slice(start, stop - start)
+
+    def _read(self, path: str, group: int, names: Sequence[str]) -> pa.Table:
+        with refusing(path, DATA):
             table = self._files[path].read_row_group(group, columns=list(names))
-            yield table.slice(start, stop - start)
+        if sorted(table.column_names) != sorted(names):
+            raise _changed(path)
+        return table
+
+
+def _changed(path: str) -> DataError:
+    return DataError(DATA, f"{file_name(path)!r} has changed since the job was planned; submit the job again")
 
 
 def _pieces(table: TableRows, row_range: RowRange) -> Iterator[tuple[str, int, int, int]]:

@@ -19,8 +19,9 @@ def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) ->
     value V and normaliser N are sums of gains over all members, 0 <= V <= N, of n_cells gains. With V = N alpha is the
     cap and the factor that of the capped edge tanh(cap), which stays a valid bound.
 
-    Every gain is rounded by up to half a unit, so N - V is off by up to n_cells / 2 units: the slack says by how much
-    that can move ln of the factor. It matters where the edge is close to 1. share: as in make_step.
+    Every gain is rounded by up to half a unit, so N - V is off by up to n_cells / 2 units, and so is the loss after the
+    step: the slack says by how much both can move ln of the factor. It matters where the edge is close to 1. share: as
+    in make_step.
     """
     edge = value / normaliser if normaliser else 0.0
     if value >= normaliser:
@@ -35,7 +36,7 @@ def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) ->
     ln_right, ln_wrong = ln(normaliser + value), ln(normaliser - value)
     ln_factor = max(0.5 * (ln_right + ln_wrong) - ln(normaliser), CAPPED_LN_FACTOR)
     alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
-    return make_step(edge, alpha, ln_factor, n_cells / (2.0 * (normaliser - value)), share=share)
+    return make_step(edge, alpha, ln_factor, math.log1p(n_cells / (normaliser - value)), share=share)
 
 
 def make_step(

@@ -15,7 +15,7 @@ from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Step
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix, Reading, scale_for
+from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, scale_for
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.scores import UNIT, Scores
@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 NO_PAIR = -(1 << 62)  # peak of a label without any pair of that sign
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
+LARGEST_GAIN = float(1 << GAIN_BITS)
 LN2 = 0.6931471805599453
 
 
@@ -77,12 +78,13 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
             row = out[i * n_padded : i * n_padded + n_columns]
             row_mass = np.int64(0)
             for c in range(n_columns):
-                gain = ieee_math.round_half_even(weight[c] * negative[c])
+                # only the own label's entry can be larger than a gain
+                gain = ieee_math.round_half_even(min(weight[c] * negative[c], LARGEST_GAIN))
                 row[c] = -gain
                 row_mass += gain
             target = targets[i]
             if target >= 0:
-                row_mass -= ieee_math.round_half_even(weight[target] * negative[target])
+                row_mass -= ieee_math.round_half_even(min(weight[target] * negative[target], LARGEST_GAIN))
                 gain = ieee_math.round_half_even(own[i - tile] * positive[target])
                 row[target] = gain
                 row_mass += gain

@@ -1,0 +1,105 @@
+# Everything the project does from a fresh clone. Environments are built from the hashed locks in requirements/
+# and rebuilt only when a lock or pyproject.toml changes (the stamp files remember).
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+
+# Locked installs: only what the lock names, only files whose hash it holds. -qq keeps errors and drops the rest.
+INSTALL := -m pip install -qq --disable-pip-version-check --require-hashes -r
+# The project itself: its build backend is in every lock, so nothing is fetched here.
+INSTALL_PROJECT := -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check test bench lock clean
+
+help:
+	@echo "make setup   build $(VENV) with what the service and the demo need"
+	@echo "make demo    train and serve a small model from end to end"
+	@echo "make check   ruff, mypy and the import contracts"
+	@echo "make test    check, then pytest (PYTEST_ARGS='-k name' narrows it)"
+	@echo "make bench   time the engine against its peers, in $(BENCH_VENV) (BENCH_ARGS go to the program)"
+	@echo "make lock    write requirements/*.txt again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)"
+	@echo "make clean   remove environments, caches and build leftovers"
+
+# --- environments ------------------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@echo "==> $(VENV): new environment from $(PYTHON)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.setup-stamp: requirements/demo.txt pyproject.toml | $(BIN)/python
+	@echo "==> $(VENV): service and demo, from requirements/demo.txt"
+	@$(BIN)/python $(INSTALL) requirements/demo.txt
+	@$(BIN)/python $(INSTALL_PROJECT)
+	@touch $@
+
+# A dev environment holds the set-up one, so its recipe settles both stamps.
+$(VENV)/.dev-stamp: requirements/dev.txt requirements/demo.txt pyproject.toml | $(BIN)/python
+	@echo "==> $(VENV): service, demo and developer tools, from requirements/dev.txt"
+	@$(BIN)/python $(INSTALL) requirements/dev.txt
+	@$(BIN)/python $(INSTALL_PROJECT)
+	@touch $(VENV)/.setup-stamp $@
+
+# Peers live apart: their versions must not bend the project's own.
+$(BENCH_VENV)/.bench-stamp: requirements/benchmarks.txt pyproject.toml
+	@echo "==> $(BENCH_VENV): service and its peers, from requirements/benchmarks.txt"
+	@$(PYTHON) -m venv $(BENCH_VENV)
+	@$(BENCH_VENV)/bin/python $(INSTALL) requirements/benchmarks.txt
+	@$(BENCH_VENV)/bin/python $(INSTALL_PROJECT)
+	@touch $@
+
+setup: $(VENV)/.setup-stamp
+	@echo "==> $(VENV) is ready"
+
+# --- what people run ---------------------------------------------------------------------------------------
+
+demo: setup
+	@$(BIN)/python -m demo
+
+check: $(VENV)/.dev-stamp
+	@echo "==> ruff check"
+	@$(BIN)/ruff check --quiet .
+	@echo "==> ruff format"
+	@$(BIN)/ruff format --check --quiet . || { echo "files above are not formatted: $(BIN)/ruff format ."; exit 1; }
+	@echo "==> mypy"
+	@$(BIN)/mypy
+	@echo "==> import contracts"
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+test: check
+	@echo "==> pytest"
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: $(BENCH_VENV)/.bench-stamp
+	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)
+
+# --- locks -------------------------------------------------------------------------------------------------
+
+# One resolution for all: dev.txt first, the others constrained by it, so that a package has one version
+# everywhere. --build-deps-for brings the build backend, which installing the project needs. Hashes are of every
+# file of a release, so a lock serves each platform; no index or machine address may enter a committed file.
+LOCK_ARGS ?=
+PIP_COMPILE = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/python -m piptools compile --quiet --generate-hashes \
+	--strip-extras --allow-unsafe --build-deps-for editable --no-emit-index-url --no-emit-find-links \
+	--no-emit-trusted-host --no-emit-options $(LOCK_ARGS)
+
+lock: $(VENV)/.dev-stamp
+	@echo "==> requirements/dev.txt"
+	@$(PIP_COMPILE) --extra demo --extra dev -o requirements/dev.txt pyproject.toml
+	@echo "==> requirements/demo.txt"
+	@$(PIP_COMPILE) --extra demo -c requirements/dev.txt -o requirements/demo.txt pyproject.toml
+	@echo "==> requirements/runtime.txt"
+	@$(PIP_COMPILE) -c requirements/dev.txt -o requirements/runtime.txt pyproject.toml
+	@echo "==> requirements/benchmarks.txt"
+	@$(PIP_COMPILE) --extra benchmarks -c requirements/dev.txt -o requirements/benchmarks.txt pyproject.toml
+	@! grep -nE '://|^-' requirements/*.txt || { echo "an address or option got into a lock"; exit 1; }
+
+clean:
+	@rm -rf $(VENV) $(BENCH_VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What is timed, each as a program: python -m benchmarks.NAME."""

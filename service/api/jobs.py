@@ -1,0 +1,111 @@
+"""Jobs: submit, list, read, follow, cancel, delete."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response, status
+
+from service.api.bodies import JsonBody, described_by
+from service.api.job_answers import JobAnswer, JobDetailAnswer, JobListAnswer, RoundAnswer, RoundsAnswer
+from service.api.services import Needs, Services
+from service.errors import RequestRefused
+from service.job_states import JobState
+from service.requests import TrainingRequest, parse
+from service.sql_store import utc_now
+from service.store import Job
+from service.submission import submit
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+LARGEST_NUMBER = 2**63 - 1
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Names the request for ever: sent again with the same body it is the same job.",
+    ),
+]
+
+
+@router.post("", status_code=status.HTTP_202_ACCEPTED, openapi_extra=described_by(TrainingRequest))
+def submit_job(
+    body: JsonBody, services: Needs, response: Response, idempotency_key: IdempotencyKey = None
+) -> JobDetailAnswer:
+    """Submit a training job. What can be found wrong is found now; the answer's Location is the job."""
+    request = parse(body.json())
+    job, is_new = submit(request, idempotency_key, services.store, services.trainer, services.settings)
+    if is_new:
+        services.runner.wake()
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return _detail(job, services)
+
+
+@router.get("")
+def list_jobs(
+    services: Needs,
+    state: Annotated[JobState | None, Query(alias="status")] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    page_token: Annotated[str | None, Query(max_length=100)] = None,
+) -> JobListAnswer:
+    """Jobs, the newest first."""
+    before = None if page_token is None else _read_token(page_token)
+    jobs = services.store.list_jobs(state, limit + 1, before)
+    page = jobs[:limit]
+    token = _make_token(page[-1].number) if len(jobs) > limit else None
+    now = utc_now()
+    return JobListAnswer(jobs=[JobAnswer.of(job, now) for job in page], next_page_token=token)
+
+
+@router.get("/{job_id}")
+def read_job(job_id: str, services: Needs) -> JobDetailAnswer:
+    """One job with its request and its history."""
+    return _detail(services.store.get(job_id), services)
+
+
+@router.get("/{job_id}/rounds")
+def read_rounds(
+    job_id: str,
+    services: Needs,
+    after: Annotated[int, Query(ge=0, le=LARGEST_NUMBER)] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+) -> RoundsAnswer:
+    """Rounds of the current run with a number above `after`. A new run begins at round 1 again."""
+    run, entries = services.store.rounds(job_id, after, limit)
+    last = entries[-1].round if entries else after
+    return RoundsAnswer(run=run, rounds=[RoundAnswer.of(entry) for entry in entries], next_after=last)
+
+
+@router.post("/{job_id}/cancel", status_code=status.HTTP_202_ACCEPTED)
+def cancel_job(job_id: str, services: Needs) -> JobDetailAnswer:
+    """Ask for a job's end. It is `cancelled` at once while queued, else when its workers are free."""
+    job = services.store.request_cancel(job_id)
+    services.runner.wake()
+    return _detail(job, services)
+
+
+@router.delete("/{job_id}", status_code=status.HTTP_204_NO_CONTENT)
+def delete_job(job_id: str, services: Needs) -> None:
+    """Forget a job that is over, with its rounds. Its model stays."""
+    services.store.delete(job_id)
+
+
+def _detail(job: Job, services: Services) -> JobDetailAnswer:
+    answer = JobDetailAnswer.of(job, utc_now())
+    return answer.with_history(job, services.store.transitions(job.id))
+
+
+def _make_token(number: int) -> str:
+    return base64.urlsafe_b64encode(b"j%d" % number).decode()
+
+
+def _read_token(token: str) -> int:
+    try:
+        number = base64.urlsafe_b64decode(token)
+        if number[:1] == b"j" and 0 <= int(number[1:]) <= LARGEST_NUMBER:
+            return int(number[1:])
+    except (binascii.Error, ValueError):
+        pass
+    raise RequestRefused([(("query", "page_token"), "is not a next_page_token of an earlier answer")])

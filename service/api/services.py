@@ -1,0 +1,35 @@
+"""What endpoints call: the parts that the composition root put together."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.artifacts import ArtifactStore
+from service.cluster_link import ClusterLink
+from service.registry import ModelRegistry
+from service.runner import Runner
+from service.settings import Settings
+from service.sql_store import SqlStore
+from service.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Services:
+    """The parts of a running server."""
+
+    settings: Settings
+    store: SqlStore
+    artifacts: ArtifactStore
+    registry: ModelRegistry
+    trainer: Trainer
+    runner: Runner
+    link: ClusterLink | None
+
+
+async def _services(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+Needs = Annotated[Services, Depends(_services)]

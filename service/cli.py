@@ -1,0 +1,107 @@
+"""The command line. A command's own imports happen when it runs, so that --help answers at once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+USAGE_ERROR = 2
+
+app = typer.Typer(
+    name="edgewise",
+    help="Multiclass boosting: train, predict, serve.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on standard output.")]
+DataRoot = Annotated[Path, typer.Option(help="Data paths are relative to this folder and may not leave it.")]
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on (loopback only).")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    data_root: Annotated[Path | None, typer.Option(help="Data paths of requests are relative to this.")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the job store and the models.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="local:N or tcp://host:port; empty trains here.")] = None,
+    json: Json = False,
+) -> None:
+    """Run the HTTP server. Every flag can also be set as EDGEWISE_HOST, EDGEWISE_PORT and so on."""
+    from service import cli_serve
+
+    flags = {"host": host, "port": port, "data_root": data_root, "state_dir": state_dir, "cluster": cluster}
+    cli_serve.run(flags, as_json=json)
+
+
+@app.command()
+def train(
+    job: Annotated[Path, typer.Argument(help="The training request: a JSON file, as for POST /v1/jobs.")],
+    out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    workers: Annotated[int | None, typer.Option(min=0, help="0 trains here, N on N local workers.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="A scheduler's address, tcp://host:port.")] = None,
+    data_root: DataRoot = Path(),
+    json: Json = False,
+) -> None:
+    """Train a model without a server."""
+    from service import cli_train
+
+    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root), as_json=json)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file.")],
+    data: Annotated[str, typer.Argument(help="Parquet data, under the data root.")],
+    out: Annotated[Path | None, typer.Option(help="Write predictions here (.parquet or .csv).")] = None,
+    label: Annotated[str, typer.Option(help="The column to compare predictions with, if it is there.")] = "label",
+    data_root: DataRoot = Path(),
+    json: Json = False,
+) -> None:
+    """Predict with a model file; reports the error if the label is among the columns."""
+    from service import cli_predict
+
+    cli_predict.run(cli_predict.Arguments(model, data, out, label, data_root), as_json=json)
+
+
+@app.command()
+def show(model: Annotated[Path, typer.Argument(help="A model file.")], json: Json = False) -> None:
+    """Show what a model file holds: its configuration, its data and the figures of its rounds."""
+    from service import cli_show
+
+    cli_show.run(model, as_json=json)
+
+
+@app.command()
+def algorithms(json: Json = False) -> None:
+    """List the algorithms with their weak learners and parameters."""
+    from service import cli_algorithms
+
+    cli_algorithms.run(as_json=json)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The console script. Exit codes: 0 done, 2 request wrong, 3 data refused, 4 failed, 130 interrupted."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(given, standalone_mode=False)
+    except typer.exceptions.TyperException as error:
+        code = _usage_error(error.format_message(), as_json="--json" in given)
+    sys.exit(code or 0)
+
+
+def _usage_error(message: str, as_json: bool) -> int:
+    """A command line that cannot be read."""
+    from service.cli_output import print_error
+    from service.errors import RequestRefused
+
+    if not message:
+        # Called without a command: the help has been shown.
+        return USAGE_ERROR
+    return print_error(RequestRefused([(("command line",), f"{message} See --help.")]), as_json)
+
+
+if __name__ == "__main__":
+    main()

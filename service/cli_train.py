@@ -1,0 +1,128 @@
+"""`edgewise train`: the service's own path from a request to a model, without the service."""
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boost_core.config import TrainingConfig
+from boost_core.records import StopReason
+from service.cli_output import reporting
+from service.cli_progress import ConsoleProgress, interruptible
+from service.cluster_link import ClusterLink
+from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
+from service.requests import TrainingRequest, parse, prepare
+from service.safe_json import decode
+from service.settings import checked_cluster
+from service.trainer import Trainer
+from service.training_answer import training_answer
+from workers.data_plan import DataPlan
+from workers.job import TrainingJob, TrainingOutcome
+from workers.model_file import write_model
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line says."""
+
+    job: Path
+    out: Path
+    workers: int | None
+    cluster: str | None
+    data_root: Path
+
+
+def run(arguments: Arguments, *, as_json: bool) -> None:
+    """Train and write the model; the answer is that of a job over HTTP."""
+    with reporting(as_json) as output:
+        request = read_request(arguments.job)
+        link = _link(arguments, request)
+        _check_out(arguments.out)
+        plan, config = prepare(request, arguments.data_root)
+        try:
+            outcome = _train(arguments, request, plan, config, link)
+        finally:
+            if link is not None:
+                link.close()
+        if outcome.stop_reason is StopReason.CANCELLED:
+            raise Interrupted(f"interrupted after {len(outcome.rounds)} rounds; no model was written")
+        answer = training_answer(outcome, plan, write_model(arguments.out, outcome.model))
+        output.answer(answer, _text(answer, arguments.out))
+
+
+def read_request(path: Path) -> TrainingRequest:
+    """The request in a JSON file. Raises RequestRefused or MalformedBody, as for a body over HTTP."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RequestRefused([(("job",), f"cannot read {path}: {error.strerror}")]) from None
+    try:
+        return parse(decode(data))
+    except MalformedBody as error:
+        raise MalformedBody(f"{path}: {error}") from None
+
+
+def _link(arguments: Arguments, request: TrainingRequest) -> ClusterLink | None:
+    """The cluster to train on, not yet connected: the flag wins over the body, the body over the default."""
+    wanted = request.resources.workers if arguments.workers is None else arguments.workers
+    target = arguments.cluster
+    if target is None and wanted not in ("auto", 0):
+        target = f"local:{wanted}"
+    if not target or arguments.workers == 0:
+        return None
+    try:
+        return ClusterLink(checked_cluster(target))
+    except ValueError as error:
+        raise StartRefused(str(error)) from None
+
+
+def _check_out(out: Path) -> None:
+    """Find out before the training that the model cannot be written after it."""
+    if out.is_dir():
+        raise RequestRefused([(("out",), f"{out} is a folder; name a file")])
+    if not out.absolute().parent.is_dir():
+        raise RequestRefused([(("out",), f"the folder of {out} does not exist; create it first")])
+
+
+def _train(
+    arguments: Arguments,
+    request: TrainingRequest,
+    plan: DataPlan,
+    config: TrainingConfig,
+    link: ClusterLink | None,
+) -> TrainingOutcome:
+    trainer = Trainer(link)
+    with interruptible() as interrupted:
+        trainer.prepare()
+        n_workers = _n_workers(arguments, request, link)
+        job = TrainingJob(uuid.uuid4().hex, 1, plan, config, request.resources.threads)
+        progress = ConsoleProgress(config.rounds, interrupted)
+        with progress.shown():
+            return trainer.train(job, n_workers, progress)
+
+
+def _n_workers(arguments: Arguments, request: TrainingRequest, link: ClusterLink | None) -> int:
+    if link is None:
+        return 0
+    if arguments.workers is not None:
+        return arguments.workers
+    if isinstance(request.resources.workers, int) and request.resources.workers > 0:
+        return request.resources.workers
+    # A cluster was named and no number: all of it.
+    return max(1, link.n_workers())
+
+
+def _text(answer: dict[str, Any], out: Path) -> str:
+    seconds = answer["seconds"]
+    where = f"on {answer['workers']} workers" if answer["workers"] else "in this process"
+    lines = [
+        f"model {out} ({answer['model_sha256']})",
+        f"{answer['rounds']} rounds {where} in {seconds['total']:.1f} s, ended by {answer['stop_reason']}",
+        f"train error {_figure(answer['train_error'])}, valid error {_figure(answer['valid_error'])}",
+        f"loss {_figure(answer['loss'])}, proved bound {_figure(answer['bound'])}",
+    ]
+    return "\n".join(lines)
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"

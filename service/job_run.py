@@ -1,0 +1,166 @@
+"""One run of one job: trains it, stores what it reports, and registers the model it gives."""
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from boost_core.records import StopReason
+from service.artifacts import ArtifactStore
+from service.errors import LeaseLost, WrongState, is_deliberate
+from service.job_states import JobState
+from service.lease_keeper import LeaseKeeper
+from service.requests import parse, prepare
+from service.store import Job, JobStore, NewVersion, RoundEntry
+from service.trainer import Trainer
+from service.training_answer import training_answer
+from workers.data_plan import DataPlan
+from workers.job import RoundProgress, TrainingJob, TrainingOutcome
+from workers.model_file import model_sha256, to_bytes
+
+# A follower sees rounds this late at most; a store on a disk takes some 10 ms for each write.
+FLUSH_SECONDS = 0.25
+FLUSH_ROUNDS = 500
+TRAIN_PHASE = "train"
+
+log = logging.getLogger(__name__)
+
+
+class RunProgress:
+    """What the training tells (workers.job.Progress), written to the store in batches.
+
+    Nothing is raised into the training when the lease is lost: it is asked to stop instead, so that every
+    member of a gang ends in the same round.
+    """
+
+    def __init__(self, store: JobStore, keeper: LeaseKeeper, stopping: threading.Event) -> None:
+        self._store = store
+        self._keeper = keeper
+        self._stopping = stopping
+        self._running = False
+        self._waiting: list[RoundEntry] = []
+        self._flushed_at = time.monotonic()
+
+    def phase(self, name: str) -> None:
+        if name == TRAIN_PHASE and not self._running:
+            self._running = True
+            self._enter_running()
+
+    def rounds_done(self, batch: Sequence[RoundProgress]) -> None:
+        self.phase(TRAIN_PHASE)
+        self._waiting += map(_entry, batch)
+        late = time.monotonic() - self._flushed_at >= FLUSH_SECONDS
+        if late or len(self._waiting) >= FLUSH_ROUNDS:
+            self.flush()
+
+    def cancel_requested(self) -> bool:
+        return self._keeper.cancelled.is_set() or self._keeper.lost.is_set() or self._stopping.is_set()
+
+    def flush(self) -> None:
+        """Write the rounds that wait."""
+        waiting, self._waiting = self._waiting, []
+        self._flushed_at = time.monotonic()
+        try:
+            self._store.append_rounds(self._keeper.lease, waiting)
+        except LeaseLost:
+            self._keeper.lost.set()
+
+    def _enter_running(self) -> None:
+        try:
+            self._store.change(self._keeper.lease, JobState.RUNNING)
+        except WrongState:
+            # Only a cancellation can have come between.
+            self._keeper.cancelled.set()
+        except LeaseLost:
+            self._keeper.lost.set()
+
+
+def _entry(progress: RoundProgress) -> RoundEntry:
+    figures = dataclasses.asdict(progress.record)
+    return RoundEntry(figures.pop("round"), figures, progress.seconds)
+
+
+class JobRun:
+    """Carries one taken job to the end of its run. `stopping` is set when the server shuts down."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        artifacts: ArtifactStore,
+        trainer: Trainer,
+        data_root: Path,
+        stopping: threading.Event,
+    ) -> None:
+        self._store = store
+        self._artifacts = artifacts
+        self._trainer = trainer
+        self._data_root = data_root
+        self._stopping = stopping
+
+    def execute(self, job: Job, keeper: LeaseKeeper) -> None:
+        """Train; afterwards the job is over, or queued again because the server stops. Raises LeaseLost."""
+        progress = RunProgress(self._store, keeper, self._stopping)
+        try:
+            plan, outcome = self._train(job, keeper, progress)
+            progress.flush()
+            if keeper.lost.is_set():
+                raise LeaseLost(f"run {job.run} of job {job.id} was taken over while it trained")
+            if outcome.stop_reason is StopReason.CANCELLED:
+                self._stopped(keeper)
+            else:
+                self._register(job, keeper, plan, outcome)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            self._failed(keeper, error)
+
+    def _train(self, job: Job, keeper: LeaseKeeper, progress: RunProgress) -> tuple[DataPlan, TrainingOutcome]:
+        request = parse(job.body)
+        # Planned again: the data may have changed since the job was accepted.
+        plan, config = prepare(request, self._data_root)
+        n_workers = self._trainer.choose(request.resources.workers, plan)
+        self._store.set_workers(keeper.lease, n_workers)
+        training = TrainingJob(job.id, job.run, plan, config, request.resources.threads)
+        return plan, self._trainer.train(training, n_workers, progress)
+
+    def _register(self, job: Job, keeper: LeaseKeeper, plan: DataPlan, outcome: TrainingOutcome) -> None:
+        sha256 = model_sha256(outcome.model)
+        answer = training_answer(outcome, plan, sha256)
+        # The run is in the key: an older run that wakes up cannot touch this one's file.
+        key = f"{job.id}.{job.run}.model"
+        self._artifacts.put(key, to_bytes(outcome.model))
+        try:
+            version = NewVersion(job.name, sha256, key, outcome.model.metadata())
+            self._store.complete(keeper.lease, answer, version)
+        except WrongState:
+            # Cancelled after the last round.
+            self._artifacts.delete(key)
+            self._stopped(keeper)
+        except BaseException:
+            self._artifacts.delete(key)
+            raise
+
+    def _stopped(self, keeper: LeaseKeeper) -> None:
+        """The training ended early, and its workers are free."""
+        lease = keeper.lease
+        if self._store.get(lease.job_id).state is JobState.CANCELLING:
+            self._store.change(lease, JobState.CANCELLED, "cancelled on request")
+        else:
+            self._store.release(lease.owner, "the server was stopped")
+
+    def _failed(self, keeper: LeaseKeeper, error: Exception) -> None:
+        log.error("job %s failed: %s", keeper.lease.job_id, error, exc_info=not is_deliberate(error))
+        if self._store.get(keeper.lease.job_id).state is JobState.CANCELLING:
+            self._store.change(
+                keeper.lease, JobState.CANCELLED, f"cancelled on request; it also failed: {_reason(error)}"
+            )
+        else:
+            self._store.change(keeper.lease, JobState.FAILED, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    if is_deliberate(error):
+        return str(error)
+    return f"internal error ({type(error).__name__}); the server's log has the details"

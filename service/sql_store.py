@@ -1,0 +1,238 @@
+"""The job store over SQL. Every change of a state goes through `_move`."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from service.errors import JobNotFound, KeyReused, LeaseLost, WrongState
+from service.job_states import JobState, after_cancel, after_loss, check_transition
+from service.sql_versions import SqlVersions, register
+from service.store import Job, Lease, NewJob, NewVersion, RoundEntry, Transition, Version
+from service.tables import JobRecord, ModelRecord, RoundRow, TransitionRecord
+
+JOBS = JobRecord.__table__
+NO_LEASE: dict[str, Any] = {"lease_owner": None, "lease_expires": None}
+IDENTITY = {"job_id", "run", "round", "seconds"}
+FIGURES = tuple(column.name for column in RoundRow.__table__.columns if column.name not in IDENTITY)
+
+
+def utc_now() -> datetime:
+    """The moment, aware."""
+    return datetime.now(UTC)
+
+
+class SqlStore(SqlVersions):
+    """Implements store.JobStore and store.VersionStore. `clock` is there for tests to place moments."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(engine)
+        self._clock = clock
+
+    def submit(self, new: NewJob) -> tuple[Job, bool]:
+        with self._engine.begin() as connection:
+            if known := _by_key(connection, new.idempotency_key):
+                return _same_request(known, new), False
+            job_id = uuid.uuid4().hex
+            values = {field.name: getattr(new, field.name) for field in fields(NewJob)}
+            now = self._clock()
+            connection.execute(
+                insert(JobRecord).values(**values, id=job_id, state=JobState.QUEUED.value, submitted_at=now)
+            )
+            self._note(connection, job_id, 0, JobState.QUEUED, None)
+            return _get(connection, job_id), True
+
+    def find_key(self, key: str) -> Job | None:
+        with self._reading() as connection:
+            return _by_key(connection, key)
+
+    def get(self, job_id: str) -> Job:
+        with self._reading() as connection:
+            return _get(connection, job_id)
+
+    def list_jobs(self, state: JobState | None, limit: int, before: int | None) -> list[Job]:
+        query = select(JOBS).order_by(JOBS.c.number.desc()).limit(limit)
+        if state is not None:
+            query = query.where(JOBS.c.state == state.value)
+        if before is not None:
+            query = query.where(JOBS.c.number < before)
+        with self._reading() as connection:
+            return [_job(row) for row in connection.execute(query).mappings()]
+
+    def transitions(self, job_id: str) -> list[Transition]:
+        table = TransitionRecord.__table__
+        query = select(table).where(table.c.job_id == job_id).order_by(table.c.number)
+        with self._reading() as connection:
+            _get(connection, job_id)
+            rows = connection.execute(query).mappings().all()
+        return [Transition(JobState(row["state"]), row["run"], row["at"], row["reason"]) for row in rows]
+
+    def take(self, owner: str, lease_seconds: float) -> Job | None:
+        oldest = select(JOBS.c.id, JOBS.c.run).where(JOBS.c.state == JobState.QUEUED.value)
+        with self._engine.begin() as connection:
+            found = connection.execute(oldest.order_by(JOBS.c.number).limit(1)).first()
+            if found is None:
+                return None
+            connection.execute(delete(RoundRow).where(RoundRow.job_id == found.id))
+            now = self._clock()
+            lease = {"lease_owner": owner, "lease_expires": now + timedelta(seconds=lease_seconds)}
+            fresh = {
+                "run": found.run + 1,
+                "rounds_done": 0,
+                "workers": None,
+                "started_at": now,
+                "running_at": None,
+            }
+            job = _get(connection, found.id)
+            return self._move(connection, job, JobState.STARTING, None, {**lease, **fresh, "reason": None})
+
+    def extend(self, lease: Lease, lease_seconds: float) -> JobState:
+        expires = self._clock() + timedelta(seconds=lease_seconds)
+        with self._engine.begin() as connection:
+            _write(connection, lease, {"lease_expires": expires})
+            return _get(connection, lease.job_id).state
+
+    def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
+        with self._engine.begin() as connection:
+            return self._move(connection, _held(connection, lease), new, reason, {})
+
+    def set_workers(self, lease: Lease, workers: int) -> None:
+        with self._engine.begin() as connection:
+            _write(connection, lease, {"workers": workers})
+
+    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> None:
+        if not rounds:
+            return
+        key = {"job_id": lease.job_id, "run": lease.run}
+        rows = [{**key, **entry.figures, "round": entry.round, "seconds": entry.seconds} for entry in rounds]
+        with self._engine.begin() as connection:
+            _write(connection, lease, {"rounds_done": max(entry.round for entry in rounds)})
+            connection.execute(insert(RoundRow), rows)
+
+    def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
+        table = RoundRow.__table__
+        with self._reading() as connection:
+            run = _get(connection, job_id).run
+            chosen = (table.c.job_id == job_id) & (table.c.run == run) & (table.c.round > after)
+            query = select(table).where(chosen).order_by(table.c.round).limit(limit)
+            rows = connection.execute(query).mappings().all()
+        figures = [{name: row[name] for name in FIGURES} for row in rows]
+        entries = [RoundEntry(row["round"], found, row["seconds"]) for row, found in zip(rows, figures, strict=True)]
+        return run, entries
+
+    def complete(self, lease: Lease, answer: dict[str, Any], version: NewVersion) -> Version:
+        with self._engine.begin() as connection:
+            job = _held(connection, lease)
+            check_transition(job.state, JobState.SUCCEEDED)
+            number = register(connection, version, job.id, self._clock())
+            values = {"answer": answer, "model_name": version.name, "model_version": number}
+            self._move(connection, job, JobState.SUCCEEDED, None, values)
+        return self.version(version.name, number)
+
+    def request_cancel(self, job_id: str) -> Job:
+        with self._engine.begin() as connection:
+            job = _get(connection, job_id)
+            new = after_cancel(job.state)
+            return job if new is job.state else self._move(connection, job, new, "cancelled on request", {})
+
+    def release(self, owner: str | None, reason: str) -> list[Job]:
+        dead: ColumnElement[bool] = JOBS.c.lease_owner == owner
+        if owner is None:
+            dead = JOBS.c.lease_expires < self._clock()
+        with self._engine.begin() as connection:
+            rows = connection.execute(select(JOBS).where(dead).order_by(JOBS.c.number)).mappings().all()
+            return [self._lose(connection, _job(row), reason) for row in rows]
+
+    def delete(self, job_id: str) -> None:
+        with self._engine.begin() as connection:
+            job = _get(connection, job_id)
+            if not job.state.is_final:
+                raise WrongState(f"job {job_id} is {job.state}; cancel it before it can be deleted")
+            connection.execute(delete(JobRecord).where(JOBS.c.id == job_id))
+
+    def check(self) -> None:
+        # A statement that writes without changing anything: a read-only or full disk shows here.
+        with self._engine.begin() as connection:
+            connection.execute(update(ModelRecord).where(ModelRecord.next_version < 0).values(next_version=1))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def _lose(self, connection: Connection, job: Job, reason: str) -> Job:
+        for state in after_loss(job.state):
+            job = self._move(connection, job, state, reason, {})
+        return job
+
+    def _move(self, connection: Connection, job: Job, new: JobState, reason: str | None, values: dict[str, Any]) -> Job:
+        """The only door to a job's state."""
+        check_transition(job.state, new)
+        values = {"state": new.value, "reason": reason, **values}
+        if new is JobState.RUNNING:
+            values["running_at"] = self._clock()
+        if new.is_final:
+            values["finished_at"] = self._clock()
+        if not new.is_leased:
+            values |= NO_LEASE
+        # The state is in the condition for databases where two transactions may have read the same row.
+        unchanged = (JOBS.c.id == job.id) & (JOBS.c.state == job.state.value) & (JOBS.c.run == job.run)
+        if connection.execute(update(JobRecord).where(unchanged).values(**values)).rowcount != 1:
+            raise LeaseLost(f"job {job.id} changed meanwhile; it was {job.state} in run {job.run}")
+        moved = _get(connection, job.id)
+        self._note(connection, job.id, moved.run, new, reason)
+        return moved
+
+    def _note(self, connection: Connection, job_id: str, run: int, state: JobState, reason: str | None) -> None:
+        row = {"job_id": job_id, "run": run, "state": state.value, "reason": reason, "at": self._clock()}
+        connection.execute(insert(TransitionRecord).values(**row))
+
+
+def _job(row: RowMapping) -> Job:
+    return Job(**{**row, "state": JobState(row["state"])})
+
+
+def _get(connection: Connection, job_id: str) -> Job:
+    row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).mappings().first()
+    if row is None:
+        raise JobNotFound(f"there is no job {job_id!r:.100}")
+    return _job(row)
+
+
+def _by_key(connection: Connection, key: str | None) -> Job | None:
+    if key is None:
+        return None
+    row = connection.execute(select(JOBS).where(JOBS.c.idempotency_key == key)).mappings().first()
+    return None if row is None else _job(row)
+
+
+def _same_request(known: Job, new: NewJob) -> Job:
+    if known.body_hash != new.body_hash:
+        raise KeyReused(
+            f"Idempotency-Key {new.idempotency_key!r} belongs to job {known.id}, which was another request; "
+            "send a new key for a new request"
+        )
+    return known
+
+
+def _leased(lease: Lease) -> ColumnElement[bool]:
+    return (JOBS.c.id == lease.job_id) & (JOBS.c.run == lease.run) & (JOBS.c.lease_owner == lease.owner)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"run {lease.run} of job {lease.job_id} is no longer held by {lease.owner}")
+
+
+def _held(connection: Connection, lease: Lease) -> Job:
+    row = connection.execute(select(JOBS).where(_leased(lease))).mappings().first()
+    if row is None:
+        raise _lost(lease)
+    return _job(row)
+
+
+def _write(connection: Connection, lease: Lease, values: dict[str, Any]) -> None:
+    if connection.execute(update(JobRecord).where(_leased(lease)).values(**values)).rowcount != 1:
+        raise _lost(lease)

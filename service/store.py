@@ -1,0 +1,170 @@
+"""The ports of the job store and of the model versions, and the frozen records that cross them.
+
+`sql_store.SqlStore` implements both over any SQLAlchemy database; its twin for tests and trials is the same
+code over a SQLite database in memory (`sql_engine.memory_engine`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from service.job_states import JobState
+
+
+@dataclass(frozen=True)
+class NewJob:
+    """What a submission stores. `body` is the request with its defaults; `body_hash` tells requests apart."""
+
+    name: str
+    body: dict[str, Any]
+    body_hash: str
+    rounds: int
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as stored; see tables.JobRecord for the fields."""
+
+    number: int
+    id: str
+    name: str
+    idempotency_key: str | None
+    body_hash: str
+    body: dict[str, Any]
+    rounds: int
+    state: JobState
+    reason: str | None
+    run: int
+    rounds_done: int
+    workers: int | None
+    lease_owner: str | None
+    lease_expires: datetime | None
+    submitted_at: datetime
+    started_at: datetime | None
+    running_at: datetime | None
+    finished_at: datetime | None
+    answer: dict[str, Any] | None
+    model_name: str | None
+    model_version: int | None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to write for one run of a job. Another run or another owner ends it."""
+
+    job_id: str
+    run: int
+    owner: str
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One change of a job's state."""
+
+    state: JobState
+    run: int
+    at: datetime
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class RoundEntry:
+    """One stored round: boost_core.records.RoundRecord's figures and the seconds it took."""
+
+    round: int
+    figures: dict[str, float | int | None]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class NewVersion:
+    """A trained model that is ready to be registered."""
+
+    name: str
+    sha256: str
+    artifact: str
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A registered model."""
+
+    name: str
+    version: int
+    sha256: str
+    artifact: str
+    job_id: str
+    created_at: datetime
+    description: dict[str, Any]
+
+
+class JobStore(Protocol):
+    """Jobs, their transitions and their rounds. Every method is one transaction.
+
+    Methods that take a Lease raise LeaseLost when the job belongs to another run or owner; those that take a
+    job id raise JobNotFound.
+    """
+
+    def submit(self, new: NewJob) -> tuple[Job, bool]:
+        """Queue a job; the existing one and False if the idempotency key is known. Raises KeyReused."""
+
+    def find_key(self, key: str) -> Job | None:
+        """The job that an idempotency key names."""
+
+    def get(self, job_id: str) -> Job:
+        """One job."""
+
+    def list_jobs(self, state: JobState | None, limit: int, before: int | None) -> list[Job]:
+        """Jobs by falling number, below `before`."""
+
+    def transitions(self, job_id: str) -> list[Transition]:
+        """Every change of the job's state, oldest first."""
+
+    def take(self, owner: str, lease_seconds: float) -> Job | None:
+        """Give the oldest queued job to a runner: it is starting, with a new run number and no rounds."""
+
+    def extend(self, lease: Lease, lease_seconds: float) -> JobState:
+        """Prolong a lease; the answer says whether the job is being cancelled."""
+
+    def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
+        """Move a leased job on. Raises WrongState if the table of transitions does not allow it."""
+
+    def set_workers(self, lease: Lease, workers: int) -> None:
+        """Record where the run trains (0 = in the server's process)."""
+
+    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> None:
+        """Add finished rounds."""
+
+    def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
+        """The current run, and its rounds with a number above `after`, in order."""
+
+    def complete(self, lease: Lease, answer: dict[str, Any], version: NewVersion) -> Version:
+        """Register the model and let the job succeed, both or neither. Raises WrongState while cancelling."""
+
+    def request_cancel(self, job_id: str) -> Job:
+        """Ask for the end of a job. Raises WrongState if it ended otherwise."""
+
+    def release(self, owner: str | None, reason: str) -> list[Job]:
+        """Take the jobs of a dead owner (None: of every expired lease) back into the queue."""
+
+    def delete(self, job_id: str) -> None:
+        """Forget a job that is over. Its model stays. Raises WrongState while it is not over."""
+
+    def check(self) -> None:
+        """Raises if the store cannot be read and written."""
+
+
+class VersionStore(Protocol):
+    """Names and versions of registered models."""
+
+    def list_models(self) -> list[Version]:
+        """The newest version of every model, by name."""
+
+    def versions(self, name: str) -> list[Version]:
+        """Every version of a model, newest first. Raises ModelNotFound."""
+
+    def version(self, name: str, number: int | None) -> Version:
+        """One version, None = the newest. Raises ModelNotFound."""

@@ -1,0 +1,43 @@
+"""The figures that every training answers with, over HTTP and on the command line."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from boost_core.records import RoundRecord
+from service.safe_json import decode, encode
+from workers.data_plan import DataPlan
+from workers.job import TrainingOutcome
+
+LAST_FIGURES = ("train_error", "valid_error", "strict_train_error", "loss", "bound")
+
+
+def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> dict[str, Any]:
+    """A JSON-ready summary of a finished training. Errors are fractions; what no round produced is null."""
+    records = [progress.record for progress in outcome.rounds]
+    n_rounds = outcome.model.forest.n_learners
+    answer = {
+        "model_sha256": sha256,
+        "workers": outcome.workers,
+        "stop_reason": outcome.stop_reason.value,
+        "rounds": n_rounds,
+        "rounds_run": len(records),
+        # Without early stopping the model ends with its last round.
+        "best_round": n_rounds,
+        **_last_figures(records),
+        # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
+        "bound_holds": True,
+        "seconds": dict(outcome.seconds),
+        "peak_memory_bytes": outcome.peak_memory_bytes,
+        "rows_per_member": list(outcome.rows_per_member),
+        "classes": len(plan.classes),
+        "rows": plan.train.n_rows,
+    }
+    # Through JSON and back: a figure that left the range of a float becomes null here, not at the reader.
+    cleaned: dict[str, Any] = decode(encode(answer))
+    return cleaned
+
+
+def _last_figures(records: Sequence[RoundRecord]) -> dict[str, float | None]:
+    names = {"edge_last": "edge"} | {name: name for name in LAST_FIGURES}
+    last = records[-1] if records else None
+    return {shown: None if last is None else getattr(last, name) for shown, name in names.items()}

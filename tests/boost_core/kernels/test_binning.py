@@ -1,0 +1,220 @@
+"""Bins, thresholds, samples and fingerprints against their naive twins."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from boost_core import binning
+from tests import reference
+
+INF, TINY = math.inf, 5e-324
+cases = settings(max_examples=60, deadline=None, derandomize=True, database=None, print_blob=True)
+floats = st.floats(allow_nan=False, width=64)
+few = st.sampled_from([-INF, -1.5, -0.0, 0.0, 1.0, 2.0**-1074, 1e300, INF, math.nan])
+columns = st.one_of(
+    arrays.arrays(np.float64, st.integers(0, 40), elements=few),
+    arrays.arrays(np.float64, st.integers(0, 40), elements=st.floats(width=64)),
+)
+
+
+@cases
+@given(columns)
+def test_distinct_values(column: np.ndarray):
+    wanted, missing = reference.distinct_values(column)
+    got, got_missing = binning.distinct_values(column, 255)
+    assert got.tolist() == wanted
+    assert got_missing is missing
+    assert not np.signbit(got[got == 0]).any()  # -0.0 and 0.0 are one value, written one way
+
+
+@pytest.mark.parametrize(("n_values", "limit"), [(3, 2), (4, 2), (300, 255), (5000, 255), (256, 255)])
+def test_too_many_distinct_values_are_more_than_the_limit(n_values: int, limit: int):
+    column = np.random.default_rng(n_values).permutation(np.arange(n_values) * 0.37)
+    got, missing = binning.distinct_values(np.append(column, np.nan), limit)
+    assert len(got) > limit
+    assert missing
+
+
+def test_as_many_distinct_values_as_the_limit_are_exact():
+    column = np.random.default_rng(0).permutation(np.repeat(np.arange(255) * 0.37, 3))
+    got, missing = binning.distinct_values(column, 255)
+    assert got.tolist() == sorted(set(column.tolist()))
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "threshold"),
+    [
+        (1.0, 2.0, 1.5),
+        (-1.0, 1.0, 0.0),
+        (0.0, 1.0, 0.5),
+        (-INF, 0.0, 0.0),  # no finite midpoint: the right neighbour itself
+        (0.0, INF, INF),
+        (-INF, INF, INF),
+        (1e308, 1.7e308, 1.35e308),  # the sum overflows, the midpoint does not
+        (-1.7e308, 1.7e308, 0.0),
+        (1.0, math.nextafter(1.0, 2.0), math.nextafter(1.0, 2.0)),  # nothing lies between
+        (math.nextafter(1.0, 0.0), 1.0, 1.0),
+        (0.0, TINY, TINY),
+        (-TINY, 0.0, 0.0),
+        (TINY, 3 * TINY, 2 * TINY),
+        (1.7976931348623155e308, 1.7976931348623157e308, 1.7976931348623157e308),
+    ],
+)
+def test_midpoints_of_neighbours(low: float, high: float, threshold: float):
+    [got] = binning.midpoints(np.array([low, high]))
+    assert got == threshold
+    assert got == reference.midpoint(low, high)
+
+
+@cases
+@given(st.lists(floats, min_size=2, max_size=20, unique_by=lambda x: x + 0.0))
+def test_midpoints_separate_their_neighbours(values: list[float]):
+    distinct = np.array(sorted(values))
+    got = binning.midpoints(distinct)
+    assert got.tolist() == reference.midpoints(distinct.tolist())
+    assert (distinct[:-1] < got).all()
+    assert (got <= distinct[1:]).all()
+
+
+@cases
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
+def test_a_midpoint_is_the_exact_one_rounded(one: float, other: float):
+    low, high = sorted((one, other))
+    exact = float((Fraction(low) + Fraction(high)) / 2)
+    far = abs(exact) > 1e-290  # below, halves are denormal and round themselves
+    [got] = binning.midpoints(np.array([low, high]))
+    if far and low < exact < high and abs(low) > 1e-290 and abs(high) > 1e-290:
+        assert got == exact
+
+
+def test_a_feature_of_one_or_no_value_has_no_threshold():
+    assert binning.midpoints(np.array([3.0])).shape == (0,)
+    assert binning.midpoints(np.empty(0)).shape == (0,)
+
+
+@cases
+@given(
+    st.lists(st.integers(-20, 20).map(float), max_size=120),
+    st.integers(2, 12),
+)
+def test_quantile_thresholds(sample: list[float], max_bins: int):
+    got = binning.quantile_thresholds(np.array(sample, np.float64), max_bins)
+    assert got.tolist() == reference.quantile_thresholds(sample, max_bins)
+    assert len(got) <= max_bins - 1
+    assert (np.diff(got) > 0).all()
+
+
+@pytest.mark.parametrize("max_bins", [2, 16, 255])
+def test_quantile_bins_hold_about_equal_mass(max_bins: int):
+    sample = np.random.default_rng(5).lognormal(size=max_bins * 80)
+    thresholds = binning.quantile_thresholds(sample, max_bins)
+    masses = np.bincount(np.searchsorted(thresholds, sample, side="right"), minlength=max_bins)
+    assert len(thresholds) == max_bins - 1
+    assert abs(masses - 80).max() <= 1
+
+
+def test_a_value_that_fills_many_ranks_takes_one_bin():
+    sample = np.concatenate([np.full(900, 7.0), np.arange(100.0) + 100])
+    thresholds = binning.quantile_thresholds(sample, 10)
+    assert thresholds.tolist() == reference.quantile_thresholds(sample, 10)
+    assert np.searchsorted(thresholds, 7.0, side="right") == 0
+    assert thresholds[0] <= 100.0
+
+
+@cases
+@given(columns, st.lists(floats, max_size=12, unique_by=lambda x: x + 0.0))
+def test_bin_column(column: np.ndarray, thresholds: list[float]):
+    ordered = np.array(sorted(thresholds), np.float64)
+    codes = np.empty(len(column), np.uint8)
+    binning.bin_column(column, ordered, codes)
+    assert codes.tolist() == [reference.bin_code(value, ordered.tolist()) for value in column.tolist()]
+
+
+def test_bin_column_with_most_thresholds():
+    thresholds = np.arange(254) - 100.0
+    column = np.array([-INF, -100.5, -100.0, -99.75, 0.0, 152.5, 153.0, INF, math.nan])
+    codes = np.empty(len(column), np.uint8)
+    binning.bin_column(column, thresholds, codes)
+    assert codes.tolist() == [0, 0, 1, 1, 101, 253, 254, 254, 255]
+
+
+def test_bins_start_where_the_last_feature_ended():
+    made = binning.make_binning([np.arange(3.0), np.empty(0), np.arange(2.0)], [True, False, False])
+    assert made.n_features == 3
+    assert made.n_thresholds.tolist() == [3, 0, 2]
+    assert made.bin_start.tolist() == [0, 5, 6, 9]
+    assert made.of_feature(0).tolist() == [0.0, 1.0, 2.0]
+    assert made.of_feature(1).tolist() == []
+    assert made.of_feature(2).tolist() == [0.0, 1.0]
+
+
+# --- samples and fingerprints -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "seed"), [(900, 3, 0), (1_021, 1 << 24, 7), (3_000, 1 << 20, 2**63 - 1)]
+)
+def test_sample_is_its_twin(n_rows: int, n_features: int, seed: int):
+    numbers = np.arange(n_rows, dtype=np.int64)
+    got = binning.sample_rows(numbers, n_rows, n_features, seed)
+    assert got.tolist() == [reference.in_sample(i, n_rows, n_features, seed) for i in range(n_rows)]
+
+
+def test_sample_does_not_depend_on_the_split():
+    n_rows = 2_500
+    whole = binning.sample_rows(np.arange(n_rows, dtype=np.int64), n_rows, 1 << 25, 3)
+    pieces = np.split(np.random.default_rng(0).permutation(n_rows).astype(np.int64), [10, 10, 1_500])
+    for piece in pieces:
+        assert (binning.sample_rows(piece, n_rows, 1 << 25, 3) == whole[piece]).all()
+    assert 0 < whole.sum() < n_rows
+
+
+def test_sample_has_about_the_wanted_size_and_follows_the_seed():
+    n_rows, wanted = 8_000, 4 * binning.MAX_BINS
+    numbers = np.arange(n_rows, dtype=np.int64)
+    first, second = (binning.sample_rows(numbers, n_rows, 1 << 25, seed) for seed in (0, 1))
+    deviation = 5 * math.sqrt(wanted)
+    assert abs(int(first.sum()) - wanted) < deviation
+    assert abs(int(second.sum()) - wanted) < deviation
+    assert (first != second).any()
+
+
+def random_rows(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    n_rows, n_features = int(random.integers(1, 40)), int(random.integers(0, 5))
+    codes = random.integers(0, 256, (n_features, n_rows)).astype(np.uint8)
+    labels = random.integers(0, 1000, n_rows).astype(np.int32)
+    return codes, labels, np.sort(random.choice(1 << 40, n_rows, replace=False)).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fingerprint_is_its_twin_and_adds_up_over_any_split(seed: int):
+    codes, labels, numbers = random_rows(seed)
+    whole = binning.fingerprint(codes, labels, numbers)
+    assert whole == reference.fingerprint(codes.T.tolist(), labels.tolist(), numbers.tolist())
+    order = np.random.default_rng(seed).permutation(len(labels))
+    parts = [
+        binning.fingerprint(np.ascontiguousarray(codes[:, rows]), labels[rows], numbers[rows])
+        for rows in np.array_split(order, 3)
+    ]
+    assert sum(parts) % 2**64 == whole
+
+
+def test_fingerprint_sees_every_change():
+    codes, labels, numbers = random_rows(1)
+    codes = np.concatenate([codes, codes[:1] if len(codes) else np.zeros((1, len(labels)), np.uint8)])
+    whole = binning.fingerprint(codes, labels, numbers)
+    other_codes, other_labels, other_numbers = codes.copy(), labels.copy(), numbers.copy()
+    other_codes[0, 0] ^= 1
+    other_labels[0] ^= 1
+    other_numbers[-1] += 1
+    assert binning.fingerprint(other_codes, labels, numbers) != whole
+    assert binning.fingerprint(codes, other_labels, numbers) != whole
+    assert binning.fingerprint(codes, labels, other_numbers) != whole
+    assert binning.fingerprint(codes[:, :0], labels[:0], numbers[:0]) == 0

@@ -1,0 +1,144 @@
+"""Partition and the search for the best cut against brute force."""
+
+import numpy as np
+import pytest
+
+from boost_core.collective import Alone
+from boost_core.cut import (
+    BIN,
+    FEATURE,
+    KIND,
+    MISSING_LEFT,
+    NO_CUT,
+    RECORD_FIELDS,
+    VALUE,
+    FeatureSlices,
+    partition,
+    slice_features,
+)
+from boost_core.gain_matrix import channel_sums
+from boost_core.gang_growth import GangMember
+from boost_core.histogram import HistogramBuilder
+from boost_core.shard import Shard
+from boost_core.team import Team
+from boost_core.tree_steps import value_leaves, value_root
+from boost_core.weak_learners.votes import Votes
+from tests import reference
+from tests.builders import BinnedCodes, gain_matrix_of, random_codes
+
+SEEDS = range(12)
+
+
+def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator]:
+    """Small gains and few bins: equal values are common."""
+    random = np.random.default_rng(seed)
+    n_rows, n_features, n_channels = (int(random.integers(1, most)) for most in (30, 5, 6))
+    sizes = [(int(random.integers(0, 5)), bool(random.integers(2))) for _ in range(n_features)]
+    gains = random.integers(-3, 4, (n_rows, n_channels))
+    return random_codes(random, n_rows, sizes), gains, random
+
+
+def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlices) -> np.ndarray:
+    """The record of the best cut in one member's slice."""
+    matrix = gain_matrix_of(gains)
+    n_rows = case.codes.shape[1]
+    shard = Shard(case.codes, np.zeros(n_rows, np.int32), ((0, n_rows),))
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        [hist] = builder.empty(1, matrix.values.shape[1])
+        builder.add(matrix, None, hist)
+        own = np.ascontiguousarray(hist[slices.bins[slices.rank] : slices.bins[slices.rank + 1]])
+        member = GangMember(shard, case.binning, slices, Alone(), team)
+        return member.best_record(Votes(free), own, channel_sums(matrix, team))
+
+
+def as_cut(record: np.ndarray) -> tuple[int, int, int, bool]:
+    return int(record[FEATURE]), int(record[KIND]), int(record[BIN]), bool(record[MISSING_LEFT])
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_best_cut_of_a_node(seed: int, free: bool):
+    case, gains, _ = random_case(seed)
+    grid, rows = case.grid(), range(len(gains))
+    best = reference.best_cut(grid, gains.tolist(), rows, free)
+    record = search(case, gains, free, slice_features(case.binning, 0, 1))
+    if best is None:
+        assert record[VALUE] == NO_CUT
+        return
+    value, cut = best
+    left, _ = reference.partition(grid, rows, cut)
+    sums = reference.column_sums(gains.tolist(), left, gains.shape[1])
+    assert record[VALUE] == value
+    assert as_cut(record) == cut
+    assert record[RECORD_FIELDS:].tolist() == [*sums, len(left)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_the_first_of_the_members_best_cuts_is_the_best(seed: int, size: int):
+    case, gains, _ = random_case(seed)
+    best = reference.best_cut(case.grid(), gains.tolist(), range(len(gains)), False)
+    records = [search(case, gains, False, slice_features(case.binning, rank, size)) for rank in range(size)]
+    values = [int(record[VALUE]) for record in records]
+    winner = records[values.index(max(values))]
+    found = None if max(values) == NO_CUT else (max(values), as_cut(winner))
+    assert found == best
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_feature_slices_cover_every_feature_once(size: int):
+    case, _, _ = random_case(3)
+    slices = [slice_features(case.binning, rank, size) for rank in range(size)]
+    covered = [feature for part in slices for feature in range(*part.own)]
+    assert covered == list(range(case.binning.n_features))
+    assert slices[0].bins[0] == 0
+    assert slices[0].bins[-1] == case.binning.bin_start[-1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_partition_keeps_the_order_on_both_sides(seed: int):
+    case, gains, random = random_case(seed)
+    grid, n_rows = case.grid(), len(gains)
+    mass = np.abs(gains).sum(axis=1)
+    order = random.permutation(n_rows).astype(np.int32)
+    start, stop = sorted(int(x) for x in random.integers(0, n_rows + 1, 2))
+    for cut in reference.candidates(grid, range(n_rows)):
+        feature, kind, last_left, missing_left = cut
+        left, right = reference.partition(grid, order[start:stop].tolist(), cut)
+        got = order.copy()
+        missing_code = int(case.binning.n_thresholds[feature]) + 1
+        middle, left_mass = partition(
+            got, case.codes[feature], (start, stop), (kind, last_left, missing_code, missing_left), mass,
+            np.empty(n_rows, np.int32),
+        )  # fmt: skip
+        assert got[start:middle].tolist() == left
+        assert got[middle:stop].tolist() == right
+        assert got[:start].tolist() == order[:start].tolist()
+        assert got[stop:].tolist() == order[stop:].tolist()
+        assert left_mass == sum(int(mass[i]) for i in left)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_votes_and_values_of_two_sides(seed: int, free: bool):
+    random = np.random.default_rng(seed)
+    left, right = random.integers(-4, 5, (2, 6))
+    payloads = np.zeros((2, 5), np.int32)
+    values = value_leaves(Votes(free), left, right, payloads)
+    below, above = left[:5].tolist(), right[:5].tolist()  # the last entry counts rows
+    if free:
+        wanted = [reference.signs(below), reference.signs(above)]
+    else:
+        upper = reference.signs([high - low for low, high in zip(below, above, strict=True)])
+        wanted = [[-vote for vote in upper], upper]
+    assert payloads.tolist() == wanted
+    assert tuple(values) == (reference.dot(wanted[0], below), reference.dot(wanted[1], above))
+    assert sum(values) == reference.cut_value(below, above, free)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_the_tree_without_cuts_votes_the_signs_of_its_sums(free: bool):
+    payload = np.zeros(3, np.int32)
+    assert value_root(Votes(free), np.array([-3, 0, 2, 9]), payload) == 5
+    assert payload.tolist() == [-1, 1, 1]  # a sum of 0 votes +1

@@ -1,0 +1,107 @@
+"""Histograms and channel sums against plain loops, on random shapes."""
+
+import numpy as np
+import pytest
+
+from boost_core.gain_matrix import channel_sums
+from boost_core.histogram import HistogramBuilder
+from boost_core.team import Team
+from tests import reference
+from tests.builders import BinnedCodes, gain_matrix_of, random_codes
+
+CHANNELS = [1, 2, 3, 4, 7, 8, 10, 15, 16, 26]
+GREATEST = 1 << 30
+
+
+def random_case(seed: int, n_channels: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator]:
+    random = np.random.default_rng(seed)
+    n_rows, n_features = int(random.integers(0, 70)), int(random.integers(1, 5))
+    sizes = [(int(random.integers(0, 9)), bool(random.integers(2))) for _ in range(n_features)]
+    gains = random.integers(-GREATEST, GREATEST + 1, (n_rows, n_channels))
+    return random_codes(random, n_rows, sizes), gains, random
+
+
+def flat_twin(case: BinnedCodes, gains: np.ndarray, rows: list[int]) -> list[list[int]]:
+    """The naive histogram with all features' bins one after another."""
+    if not rows:
+        return [[0] * (gains.shape[1] + 1)] * int(case.binning.bin_start[-1])
+    n_bins = np.diff(case.binning.bin_start).tolist()
+    by_feature = reference.histogram(case.codes.T.tolist(), gains.tolist(), rows, n_bins)
+    return [channels for feature in by_feature for channels in feature]
+
+
+@pytest.mark.parametrize("n_channels", CHANNELS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_histogram_of_all_and_of_some_rows(seed: int, n_channels: int):
+    case, gains, random = random_case(seed, n_channels)
+    matrix = gain_matrix_of(gains)
+    chosen = np.flatnonzero(random.random(len(gains)) < 0.5).astype(np.int32)
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        whole, some = builder.empty(2, matrix.values.shape[1])
+        builder.add(matrix, None, whole)
+        builder.add(matrix, chosen, some)
+    used = n_channels + 1
+    assert whole[:, :used].tolist() == flat_twin(case, gains, list(range(len(gains))))
+    assert some[:, :used].tolist() == flat_twin(case, gains, chosen.tolist())
+    assert not whole[:, used:].any()
+
+
+def test_rows_in_any_order_and_in_parts_give_the_same_sums():
+    case, gains, random = random_case(3, 5)
+    matrix = gain_matrix_of(gains)
+    order = random.permutation(len(gains)).astype(np.int32)
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        whole, parts = builder.empty(2, matrix.values.shape[1])
+        builder.add(matrix, None, whole)
+        for part in np.array_split(order, 4):
+            builder.add(matrix, np.ascontiguousarray(part), parts)
+    assert (whole == parts).all()
+
+
+def test_the_sibling_is_the_difference():
+    case, gains, random = random_case(4, 3)
+    matrix = gain_matrix_of(gains)
+    left = random.random(len(gains)) < 0.4
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        whole, one, other = builder.empty(3, matrix.values.shape[1])
+        builder.add(matrix, None, whole)
+        builder.add(matrix, np.flatnonzero(left).astype(np.int32), one)
+        builder.add(matrix, np.flatnonzero(~left).astype(np.int32), other)
+    assert (whole - one == other).all()
+
+
+def test_arrays_that_come_back_are_zero_again():
+    case, gains, _ = random_case(5, 2)
+    matrix = gain_matrix_of(gains)
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        first = builder.empty(1, matrix.values.shape[1])
+        builder.add(matrix, None, first[0])
+        builder.give_back(first)
+        again = builder.empty(1, matrix.values.shape[1])
+    assert again.shape == first.shape
+    assert not again.any()
+
+
+@pytest.mark.parametrize("n_channels", CHANNELS)
+def test_channel_sums(n_channels: int):
+    _, gains, _ = random_case(n_channels, n_channels)
+    with Team(1) as team:
+        got = channel_sums(gain_matrix_of(gains), team)
+    twin = reference.column_sums(gains.tolist(), range(len(gains)), n_channels)
+    assert got.tolist() == [*twin, len(gains)]
+
+
+def test_sums_beyond_int32_are_exact():
+    gains = np.full((64, 1), GREATEST)
+    case = BinnedCodes(random_codes(np.random.default_rng(0), 64, [(0, False)]).binning, np.zeros((1, 64), np.uint8))
+    matrix = gain_matrix_of(gains)
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        [hist] = builder.empty(1, matrix.values.shape[1])
+        builder.add(matrix, None, hist)
+        assert channel_sums(matrix, team).tolist() == [64 << 30, 64]
+    assert hist[0, 0] == 64 << 30

@@ -1,0 +1,58 @@
+"""exp, log and rounding against the library, whose results are within one unit in the last place."""
+
+import math
+
+import numpy as np
+import pytest
+
+from boost_core import ieee_math
+
+ULPS = 2
+
+
+def distance_in_ulps(got: float, wanted: float) -> float:
+    return abs(got - wanted) / math.ulp(wanted)
+
+
+def exponents() -> list[float]:
+    random = np.random.default_rng(1)
+    spread = random.uniform(-700, 700, 800)
+    near_zero = random.normal(size=400)
+    on_grid = -random.integers(0, 40 << 20, 400) * 2.0**-20  # what gains are made of
+    halves = np.arange(-40, 40) * (0.5 * math.log(2))  # where the reduction changes its multiple of ln 2
+    return [-700.0, -0.0, 0.0, 700.0, *spread, *near_zero, *on_grid, *halves]
+
+
+def test_exp_is_within_two_units_in_the_last_place():
+    worst = max(distance_in_ulps(float(ieee_math.exp(float(x))), math.exp(x)) for x in exponents())
+    assert worst <= ULPS
+
+
+def test_exp_of_zero_is_one():
+    assert float(ieee_math.exp(0.0)) == 1.0
+    assert float(ieee_math.exp(-0.0)) == 1.0
+
+
+@pytest.mark.parametrize("x", [-700.5, -1e6, -(2.0**43), -math.inf])
+def test_exp_stays_at_its_floor(x: float):
+    assert float(ieee_math.exp(x)) == float(ieee_math.exp(-700.0))
+
+
+def test_log_is_within_two_units_in_the_last_place():
+    random = np.random.default_rng(2)
+    integers = random.integers(1, 2**62, 400).astype(np.float64)
+    spread = 2.0 ** random.uniform(-1000, 1000, 400)
+    near_one = 1.0 + random.normal(size=400) * 2.0 ** random.uniform(-52, -2, 400)
+    edges = [math.nextafter(1.0, 0.0), math.nextafter(1.0, 2.0), math.sqrt(2), math.sqrt(0.5), 2.0**-1022, 2.0**1023]
+    for x in [*integers, *spread, *near_one, *edges]:
+        wanted = math.log(x)
+        assert distance_in_ulps(float(ieee_math.log(float(x))), wanted) <= ULPS or wanted == 0.0, x
+    assert float(ieee_math.log(1.0)) == 0.0
+
+
+def test_rounding_is_half_to_even():
+    random = np.random.default_rng(3)
+    halves = random.integers(-(2**40), 2**40, 300) + 0.5
+    others = random.uniform(-(2.0**31), 2.0**31, 300)
+    for value in [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, -0.0, *halves, *others]:
+        assert int(ieee_math.round_half_even(float(value))) == round(float(value))

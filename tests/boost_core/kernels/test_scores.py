@@ -1,0 +1,71 @@
+"""Scores, errors and predicted classes against plain loops."""
+
+import numpy as np
+import pytest
+
+from boost_core.scores import WIDEN_AT, Scores, predicted_classes, zero_scores
+from boost_core.team import Team
+from tests import reference
+
+SHAPES = [(0, 3), (1, 1), (40, 1), (40, 2), (37, 6), (5, 26)]
+
+
+def random_scores(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(shape[0] * 100 + shape[1])
+    labels = random.integers(0, max(shape[1], 2), shape[0]).astype(np.int32)
+    return random.integers(-2, 3, shape).astype(np.int32), labels
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_errors_and_predictions(shape: tuple[int, int], dtype: type):
+    values, labels = random_scores(shape)
+    with Team(1) as team:
+        got = Scores(values.astype(dtype)).count_errors(labels, team)
+    assert got == reference.count_errors(values.tolist(), labels.tolist())
+    classes = predicted_classes(values.astype(dtype))
+    assert classes.dtype == np.int32
+    assert classes.tolist() == [reference.predicted_class(row) for row in values.tolist()]
+
+
+def test_ties_are_predicted_as_the_smallest_class_and_counted_as_strict_errors():
+    values = np.zeros((3, 3), np.int32)
+    labels = np.array([0, 1, 2], np.int32)
+    with Team(1) as team:
+        assert Scores(values).count_errors(labels, team) == (2, 3)
+        assert Scores(values[:2, :1]).count_errors(labels[:2], team) == (1, 2)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_payloads_are_added_to_each_rows_leaf(shape: tuple[int, int]):
+    random = np.random.default_rng(shape[0])
+    scores, naive = zero_scores(*shape), [[0] * shape[1] for _ in range(shape[0])]
+    with Team(1) as team:
+        for _ in range(3):
+            payload = random.integers(-99, 99, (4, shape[1]))
+            leaf_of_row = random.integers(0, 4, shape[0]).astype(np.int32)
+            scores.add(payload, leaf_of_row, team)
+            for i, leaf in enumerate(leaf_of_row):
+                naive[i] = [a + int(b) for a, b in zip(naive[i], payload[leaf], strict=True)]
+    assert scores.values.tolist() == naive
+
+
+def test_scores_widen_before_they_could_overflow_and_keep_their_values():
+    step = 12 << 20
+    rounds = 300  # 300 * 12 * 2**20 passes 2**31
+    leaf_of_row = np.array([0, 1, 0], np.int32)
+    payload = np.array([[step, -step], [-step, step]])
+    scores, naive = zero_scores(3, 2), np.zeros((3, 2), object)
+    with Team(1) as team:
+        for number in range(1, rounds + 1):
+            scores.add(payload, leaf_of_row, team)
+            naive = naive + payload[leaf_of_row].astype(object)
+            assert scores.values.tolist() == naive.tolist()
+            assert scores.values.dtype == (np.int64 if number * step >= WIDEN_AT else np.int32)
+    assert int(np.abs(scores.values).max()) == rounds * step > 2**31
+
+
+def test_difference_of_narrow_scores_fits_their_type():
+    most = WIDEN_AT - 1
+    assert 2 * -most >= -(2**31)
+    assert 2 * most <= 2**31 - 1

@@ -1,0 +1,114 @@
+"""Growth does not depend on how it is carried out: threads, kept histograms, members, speculation."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from boost_core import growth, team
+from boost_core.training import TrainingResult
+from tests import reference
+from tests.builders import (
+    CONFIGURATIONS,
+    BinnedTable,
+    bin_table,
+    config_for,
+    forest_arrays,
+    make_table,
+    nested_tree,
+    reference_options,
+    scores_by_round,
+    shared_figures,
+    train_alone,
+)
+from tests.reference import Options
+
+
+def facts(result: TrainingResult) -> tuple[Any, ...]:
+    return forest_arrays(result.forest), shared_figures(result.records), result.stop_reason
+
+
+@pytest.fixture
+def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every piece of work goes to all threads, however small."""
+    monkeypatch.setattr(growth, "WORTH_THREADS", -1)
+    monkeypatch.setattr(team, "INLINE_WORK", -1)
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+def test_any_number_of_threads_gives_the_same_bits(eager_threads: None, configuration: str, threads: int):
+    options = replace(reference_options(configuration), max_leaves=2 if "stump" in configuration else 7)
+    binned = bin_table(make_table(90, 5, 2 if options.binary else 4, seed=threads))
+    config = config_for(options, 12, "stump" in configuration)
+    valid = make_table(50, 5, binned.table.n_classes, seed=11)
+    alone, shared = (train_alone(binned, config, count, valid) for count in (1, threads))
+    assert facts(shared) == facts(alone)
+
+
+def test_threads_on_a_table_that_is_worth_them():
+    binned = bin_table(make_table(9_000, 14, 6, seed=1))
+    assert growth.WORTH_THREADS < 9_000 * 14 * 2
+    config = config_for(Options(max_leaves=9, free=True), 8)
+    assert facts(train_alone(binned, config, 2)) == facts(train_alone(binned, config, 1))
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("kept", [2, 3, 5])
+def test_fewer_kept_histograms_give_the_same_trees(monkeypatch: pytest.MonkeyPatch, free: bool, kept: int):
+    """A leaf that lost its histogram has its children's built from their rows."""
+    binned = bin_table(make_table(300, 4, 4, seed=kept))
+    config = config_for(Options(init_weights="uniform", free=free, max_leaves=24), 6)
+    wanted = facts(train_alone(binned, config))
+    channels = 8  # 4 classes and the row count, padded
+    monkeypatch.setattr(growth, "SLOT_BYTES", kept * 8 * channels * int(binned.binning.bin_start[-1]))
+    assert facts(train_alone(binned, config)) == wanted
+
+
+def oracle_agrees(binned: BinnedTable, options: Options, rounds: int, threads: int = 1) -> None:
+    table = binned.table
+    expected = reference.boost(binned.grid(), table.labels.tolist(), table.n_classes, options, rounds)
+    forest = train_alone(binned, config_for(options, rounds), threads).forest
+    assert forest.alpha.tolist() == [each.alpha for each in expected.rounds]
+    for number, each in enumerate(expected.rounds):
+        assert nested_tree(forest, number) == each.tree
+    assert scores_by_round(forest, table.X)[-1].tolist() == [list(row) for row in expected.rounds[-1].scores]
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_trees_larger_than_the_table_stop_by_themselves(free: bool):
+    binned = bin_table(make_table(25, 3, 3, seed=5))
+    oracle_agrees(binned, Options(free=free, max_leaves=60), 4)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_threads_with_more_of_them_than_features_follow_the_oracle(eager_threads: None, free: bool):
+    oracle_agrees(bin_table(make_table(40, 2, 3, seed=7)), Options(free=free, max_leaves=6), 5, threads=4)
+
+
+@pytest.mark.parametrize("n_classes", [3, 7, 8, 26])
+def test_any_number_of_channels_follows_the_oracle(n_classes: int):
+    """Vectors of every width the kernels have."""
+    table = make_table(60, 2, n_classes, seed=n_classes)
+    oracle_agrees(bin_table(table), Options(max_leaves=4, free=True), 3)
+
+
+@pytest.mark.parametrize("max_bins", [2, 3, 8])
+def test_few_bins_of_many_values_follow_the_oracle(max_bins: int):
+    table = make_table(60, 3, 3, seed=max_bins)
+    random = np.random.default_rng(0)
+    table = replace(table, X=table.X + random.random(table.X.shape))
+    binned = bin_table(table, max_bins)
+    assert (binned.binning.n_thresholds < max_bins).all()
+    assert (binned.binning.n_thresholds > 0).all()
+    oracle_agrees(binned, Options(max_leaves=5), 6)
+
+
+def test_all_255_bins_and_missing_values_follow_the_oracle():
+    random = np.random.default_rng(2)
+    table = make_table(300, 1, 3, seed=1)
+    column = random.permutation(np.concatenate([np.arange(255.0), np.full(45, np.nan)]))
+    binned = bin_table(replace(table, X=column.reshape(-1, 1)))
+    assert binned.codes.max() == 255
+    oracle_agrees(binned, Options(max_leaves=4), 2)

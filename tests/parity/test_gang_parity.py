@@ -1,0 +1,89 @@
+"""One job, one model: in this process and on one, two and three Dask workers, however the rows are dealt."""
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from distributed import Client
+
+from boost_core.catalogue import resolve_config
+from boost_core.config import TrainingConfig
+from boost_core.model import Model
+from tests.builders import make_table
+from tests.workers.parquet_tables import columns_of, plan_of, split_over_files
+from workers.cluster import connect
+from workers.data_plan import DataPlan
+from workers.gang import GangSettings, train_on_gang
+from workers.in_process import train_in_process
+from workers.job import NoProgress, TrainingJob, TrainingOutcome
+from workers.model_file import model_sha256
+
+pytestmark = pytest.mark.parity
+
+N_ROWS = 900
+ROUNDS = 12
+numbers = count()
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with connect("local:3") as client:
+        client.wait_for_workers(3, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> DataPlan:
+    folder = tmp_path_factory.mktemp("parity")
+    table = make_table(N_ROWS, n_features=7, n_classes=5, seed=3)
+    paths = split_over_files(folder, columns_of(table), (400, 1, 499), row_group_size=150)
+    valid = make_table(200, n_features=7, n_classes=5, seed=4)
+    return plan_of(paths, split_over_files(folder / "valid", columns_of(valid), (200,), row_group_size=64))
+
+
+@pytest.fixture(scope="module", params=["free", "factorised"])
+def config(request: pytest.FixtureRequest) -> TrainingConfig:
+    tree = {"kind": "hamming_tree", "max_leaves": 6, "votes": request.param}
+    config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": tree}, "rounds": ROUNDS})
+    assert config.weak_learner.parameters["votes"] == request.param
+    return config
+
+
+@pytest.fixture(scope="module")
+def alone(plan: DataPlan, config: TrainingConfig) -> Model:
+    return train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress()).model
+
+
+def on_gang(
+    client: Client, plan: DataPlan, config: TrainingConfig, size: int, settings: GangSettings
+) -> TrainingOutcome:
+    return train_on_gang(TrainingJob(f"parity-{next(numbers)}", 1, plan, config), client, size, NoProgress(), settings)
+
+
+def test_two_runs_in_process_give_one_model(plan: DataPlan, config: TrainingConfig, alone: Model) -> None:
+    again = train_in_process(TrainingJob("again", 1, plan, config, 2), NoProgress()).model
+    assert len(again.forest.alpha) == ROUNDS
+    assert model_sha256(again) == model_sha256(alone)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("shuffle_seed", [None, 1, 2])
+def test_gangs_of_any_size_give_the_same_model(
+    client: Client, plan: DataPlan, config: TrainingConfig, alone: Model, size: int, shuffle_seed: int | None
+) -> None:
+    outcome = on_gang(client, plan, config, size, GangSettings(shuffle_seed=shuffle_seed))
+    assert outcome.workers == size
+    assert len(outcome.rows_per_member) == size
+    assert all(rows > 0 for rows in outcome.rows_per_member)
+    assert sum(outcome.rows_per_member) == N_ROWS
+    assert model_sha256(outcome.model) == model_sha256(alone)
+
+
+@pytest.mark.parametrize("idle", [0, 1, 2])
+def test_a_member_without_rows_changes_nothing(
+    client: Client, plan: DataPlan, config: TrainingConfig, alone: Model, idle: int
+) -> None:
+    outcome = on_gang(client, plan, config, 3, GangSettings(shuffle_seed=5, idle=(idle,)))
+    assert outcome.rows_per_member[idle] == 0
+    assert sum(outcome.rows_per_member) == N_ROWS
+    assert model_sha256(outcome.model) == model_sha256(alone)

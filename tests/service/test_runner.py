@@ -1,0 +1,272 @@
+"""The runner with a training that does what the test says: cancellation, loss, failure, shutdown, restart."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boost_core.errors import BoundBroken
+from service.artifacts import MemoryArtifacts
+from service.job_run import JobRun
+from service.job_states import JobState
+from service.migrate import upgrade
+from service.requests import parse
+from service.runner import Runner, RunnerSettings
+from service.sql_engine import memory_engine
+from service.sql_store import SqlStore
+from service.store import Job, Lease, NewJob
+from service.trainer import Trainer
+from tests.service.polling import wait_until
+from tests.service.tables_of_data import request
+from workers.errors import DataError, GangUnavailable
+from workers.in_process import train_in_process
+from workers.job import Progress, TrainingJob, TrainingOutcome
+
+Script = Callable[[TrainingJob, Progress], TrainingOutcome]
+
+
+class ScriptedTrainer(Trainer):
+    """Trains as the test says. `began` is set when a training has begun; `down` makes the cluster unreachable."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.script: Script = train_in_process
+        self.began = threading.Event()
+        self.go_on = threading.Event()
+        self.down = False
+
+    def prepare(self) -> None:
+        if self.down:
+            raise GangUnavailable("cluster tcp://nowhere: nobody answers")
+
+    def train(self, job: TrainingJob, n_workers: int, progress: Progress) -> TrainingOutcome:
+        self.began.set()
+        return self.script(job, progress)
+
+    def held(self, job: TrainingJob, progress: Progress) -> TrainingOutcome:
+        """A script: does nothing until the test says so, then trains."""
+        assert self.go_on.wait(60)
+        return train_in_process(job, progress)
+
+
+class Bench:
+    """A store in memory, a scripted trainer, and runners over them."""
+
+    def __init__(self, data_root: Path) -> None:
+        engine = memory_engine()
+        upgrade(engine)
+        self.store = SqlStore(engine)
+        self.artifacts = MemoryArtifacts()
+        self.trainer = ScriptedTrainer()
+        self.data_root = data_root
+        self.runners: list[Runner] = []
+
+    def runner(self, owner: str = "one", previous: str | None = None, lease_seconds: float = 60) -> Runner:
+        def make_run(stopping: threading.Event) -> JobRun:
+            return JobRun(self.store, self.artifacts, self.trainer, self.data_root, stopping)
+
+        settings = RunnerSettings(owner, previous, lease_seconds, poll_seconds=0.05)
+        runner = Runner(self.store, self.trainer, make_run, settings)
+        self.runners.append(runner)
+        return runner
+
+    def submit(self, **changes: Any) -> Job:
+        body = parse(request(**changes)).model_dump(mode="json")
+        rounds = body["rounds"]
+        return self.store.submit(NewJob("trees", body, "h", rounds))[0]
+
+    def wait(self, job: Job, *states: JobState) -> Job:
+        return wait_until(lambda: self.store.get(job.id), lambda found: found.state in states)
+
+    def history(self, job: Job) -> list[str]:
+        return [step.state.value for step in self.store.transitions(job.id)]
+
+
+@pytest.fixture
+def bench(data_root: Path) -> Iterator[Bench]:
+    bench = Bench(data_root)
+    yield bench
+    bench.trainer.go_on.set()
+    for runner in bench.runners:
+        runner.stop(60)
+    bench.store.close()
+
+
+def test_a_submitted_job_is_taken_at_once(bench: Bench) -> None:
+    runner = bench.runner()
+    runner.start()
+    wait_until(runner.trouble, lambda trouble: trouble is None)
+    job = bench.submit()
+    runner.wake()
+    job = bench.wait(job, JobState.SUCCEEDED)
+    assert job.rounds_done == 5
+    assert bench.artifacts.get(bench.store.version("trees", 1).artifact)
+
+
+def test_jobs_are_run_in_their_order(bench: Bench) -> None:
+    jobs = [bench.submit(rounds=2) for _ in range(3)]
+    bench.runner().start()
+    ended = [bench.wait(job, JobState.SUCCEEDED) for job in jobs]
+    times = [job.started_at for job in ended if job.started_at]
+    assert times == sorted(times)
+    assert [job.model_version for job in ended] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (DataError(("data", "train"), "the file changed"), "the file changed"),
+        (BoundBroken("round 3: too much"), "round 3: too much"),
+        (GangUnavailable("2 workers are busy"), "2 workers are busy"),
+        (RuntimeError("secret"), "internal error (RuntimeError); the server's log has the details"),
+    ],
+)
+def test_a_failure_is_told_and_stays_alone(bench: Bench, error: Exception, reason: str) -> None:
+    def fail(_job: TrainingJob, _progress: Progress) -> TrainingOutcome:
+        bench.trainer.script = train_in_process
+        raise error
+
+    bench.trainer.script = fail
+    bad, good = bench.submit(), bench.submit()
+    bench.runner().start()
+    assert bench.wait(bad, JobState.FAILED).reason == reason
+    assert bench.history(bad)[-1] == "failed"
+    bench.wait(good, JobState.SUCCEEDED)
+
+
+def test_data_that_vanished_fail_the_job(bench: Bench) -> None:
+    job = bench.submit(data={"train": "gone.parquet", "label": "kind"})
+    bench.runner().start()
+    assert "gone.parquet" in (bench.wait(job, JobState.FAILED).reason or "")
+
+
+def test_cancelled_only_when_the_training_has_ended(bench: Bench) -> None:
+    bench.trainer.script = bench.trainer.held
+    job = bench.submit(rounds=1_000_000)
+    runner = bench.runner()
+    runner.start()
+    assert bench.trainer.began.wait(60)
+    bench.store.request_cancel(job.id)
+    runner.wake()
+    assert bench.store.get(job.id).state is JobState.CANCELLING
+    bench.trainer.go_on.set()
+    bench.wait(job, JobState.CANCELLED)
+    assert bench.history(job) == ["queued", "starting", "cancelling", "cancelled"]
+
+
+def test_cancelled_after_the_last_round_leaves_no_model(bench: Bench) -> None:
+    def cancel_at_the_end(job: TrainingJob, progress: Progress) -> TrainingOutcome:
+        outcome = train_in_process(job, progress)
+        bench.store.request_cancel(job.job_id)
+        return outcome
+
+    bench.trainer.script = cancel_at_the_end
+    job = bench.submit()
+    bench.runner().start()
+    bench.wait(job, JobState.CANCELLED)
+    assert bench.store.list_models() == []
+    assert bench.artifacts._data == {}
+
+
+def test_a_failure_while_cancelling_is_a_cancellation_with_its_reason(bench: Bench) -> None:
+    def fail(job: TrainingJob, _progress: Progress) -> TrainingOutcome:
+        bench.store.request_cancel(job.job_id)
+        raise GangUnavailable("a worker died")
+
+    bench.trainer.script = fail
+    job = bench.submit()
+    bench.runner().start()
+    assert "a worker died" in (bench.wait(job, JobState.CANCELLED).reason or "")
+
+
+def test_a_stopped_runner_gives_its_job_back(bench: Bench) -> None:
+    job = bench.submit(rounds=1_000_000)
+    runner = bench.runner()
+    runner.start()
+    wait_until(lambda: bench.store.get(job.id).rounds_done, lambda done: done > 0)
+    runner.stop(60)
+    left = bench.store.get(job.id)
+    assert (left.state, left.reason, left.lease_owner) == (JobState.QUEUED, "the server was stopped", None)
+    assert bench.history(job) == ["queued", "starting", "running", "paused", "queued"]
+    assert runner.trouble() == "stopped"
+
+
+def test_a_new_runner_takes_over_from_the_dead_one(bench: Bench) -> None:
+    jobs = [bench.submit(rounds=2) for _ in range(3)]
+    dead = bench.store.take("dead", 3600)
+    assert dead is not None
+    bench.store.change(Lease(dead.id, 1, "dead"), JobState.RUNNING)
+    bench.runner("new", previous="dead").start()
+    for job in jobs:
+        bench.wait(job, JobState.SUCCEEDED)
+    assert bench.store.get(dead.id).run == 2
+    steps = bench.store.transitions(dead.id)
+    assert [step.state.value for step in steps][3:5] == ["paused", "queued"]
+    assert steps[3].reason == "the server that ran it is gone"
+
+
+def test_an_expired_lease_of_another_runner_is_taken_back(bench: Bench) -> None:
+    job = bench.submit(rounds=2)
+    assert bench.store.take("frozen", -1) is not None
+    bench.runner("new").start()
+    assert bench.wait(job, JobState.SUCCEEDED).run == 2
+
+
+def test_a_lost_lease_stops_the_training_and_drops_its_results(bench: Bench) -> None:
+    bench.trainer.script = bench.trainer.held
+    job = bench.submit(rounds=1_000_000)
+    bench.runner().start()
+    assert bench.trainer.began.wait(60)
+    # Somebody else takes the job while this runner is frozen, as it were.
+    bench.store.release("one", "silent")
+    assert bench.store.take("other", 3600) is not None
+    bench.trainer.go_on.set()
+    # A training of a million rounds has stopped when the next job is done.
+    bench.wait(bench.submit(rounds=2), JobState.SUCCEEDED)
+    kept = bench.store.get(job.id)
+    assert (kept.state, kept.run, kept.lease_owner, kept.rounds_done) == (JobState.STARTING, 2, "other", 0)
+    assert bench.history(job) == ["queued", "starting", "paused", "queued", "starting"]
+
+
+def test_a_lease_is_kept_alive(bench: Bench) -> None:
+    bench.trainer.script = bench.trainer.held
+    job = bench.submit()
+    bench.runner(lease_seconds=0.3).start()
+    assert bench.trainer.began.wait(60)
+    first = bench.store.get(job.id).lease_expires
+    assert first is not None
+    wait_until(lambda: bench.store.get(job.id).lease_expires, lambda now: now is not None and now > first)
+    bench.trainer.go_on.set()
+    assert bench.wait(job, JobState.SUCCEEDED).run == 1
+
+
+def test_nothing_is_taken_while_the_cluster_is_away(bench: Bench) -> None:
+    bench.trainer.down = True
+    job = bench.submit()
+    runner = bench.runner()
+    runner.start()
+    wait_until(runner.trouble, lambda trouble: trouble is not None and "nobody answers" in trouble)
+    assert bench.store.get(job.id).state is JobState.QUEUED
+    bench.trainer.down = False
+    runner.wake()
+    bench.wait(job, JobState.SUCCEEDED)
+
+
+def test_a_store_that_fails_for_a_while_loses_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = bench.submit()
+    runner = bench.runner()
+    take = bench.store.take
+    failed = threading.Event()
+
+    def broken(owner: str, lease_seconds: float) -> Job | None:
+        failed.set()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(bench.store, "take", broken)
+    runner.start()
+    assert failed.wait(60)
+    wait_until(runner.trouble, lambda trouble: trouble is not None and "OSError" in trouble)
+    monkeypatch.setattr(bench.store, "take", take)
+    bench.wait(job, JobState.SUCCEEDED)

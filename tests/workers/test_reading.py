@@ -1,0 +1,213 @@
+"""Row ranges across files and row groups give the rows of the whole table."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from boost_core.shard import RowRange
+from tests.workers.parquet_tables import plan_of, read_all, write, write_row_groups
+from workers.data_plan import DataPlan, TableRows
+from workers.errors import DataError
+from workers.reading import RangeReader, class_indices, to_floats
+
+NAN = float("nan")
+INF = float("inf")
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([1, None, -3], pa.int8()), [1, NAN, -3]),
+        (pa.array([2**53, 2**53 + 1, -(2**63)]), [2.0**53, 2.0**53, -(2.0**63)]),
+        (pa.array([2**64 - 1, None], pa.uint64()), [2.0**64, NAN]),
+        (pa.array([True, None, False]), [1, NAN, 0]),
+        (pa.array([0.1, None], pa.float32()), [float(np.float32(0.1)), NAN]),
+        (pa.array(np.array([0.1, -0.0], np.float16)), [float(np.float16(0.1)), 0]),
+        (pa.array([INF, -INF, NAN, None, 5e-324]), [INF, -INF, NAN, NAN, 5e-324]),
+        (pa.nulls(2, pa.int32()), [NAN, NAN]),
+        (pa.array([], pa.int32()), []),
+        (pa.chunked_array([[1, None], [], [3]], pa.int64()), [1, NAN, 3]),
+    ],
+)
+def test_numbers_become_float64_and_missing_ones_nan(column: Any, expected: list[float]):
+    values = to_floats(column)
+    assert values.dtype == np.float64
+    assert_array_equal(values, np.array(expected, np.float64))
+
+
+@pytest.mark.parametrize(
+    ("column", "classes", "expected"),
+    [
+        ([4, 3, 5, 6], (3, 4, 5), [1, 0, 2, -1]),
+        ([4, None], (3, 4), [1, -1]),
+        (["b", "a", "c", None], ("a", "b"), [1, 0, -1, -1]),
+        ([True, False, None], (False, True), [1, 0, -1]),
+        ([-0.0, 0.0, 2.0, NAN, None], (0.0, 2.0), [0, 0, 1, -1, -1]),
+        ([3.0, 4.5], (3, 4), [0, -1]),
+        ([1, 0], ("0", "1"), [-1, -1]),
+        (pa.array(["b", None, "a"]).dictionary_encode(), ("a", "b"), [1, -1, 0]),
+        (pa.array([2**64 - 1], pa.uint64()), (1, 2**64 - 1), [1]),
+        (pa.array(["b"], pa.large_string()), ("a", "b"), [1]),
+        (pa.nulls(2), (0, 1), [-1, -1]),
+        (pa.array([], pa.int64()), (0, 1), []),
+    ],
+)
+def test_class_of_each_label(column: Any, classes: tuple[Any, ...], expected: list[int]):
+    found = class_indices(pa.chunked_array([column]), classes)
+    assert found.dtype == np.int32
+    assert found.tolist() == expected
+
+
+def test_chunks_with_dictionaries_of_their_own():
+    chunks = [pa.array(part).dictionary_encode() for part in (["b", "a"], ["c", "b"])]
+    assert class_indices(pa.chunked_array(chunks), ("a", "b", "c")).tolist() == [1, 0, 2, 1]
+
+
+# --- ranges -------------------------------------------------------------------------------------------------
+
+FLOATS = st.sampled_from([None, NAN, INF, -INF, 0.0, -1.5, 1e308])
+
+
+@st.composite
+def files_of_row_groups(draw: Callable[[Any], Any]) -> list[list[pa.Table]]:
+    """1 to 4 files of 1 to 4 row groups of 0 to 6 rows; labels dictionary-encoded in each row group apart."""
+    files = []
+    for _ in range(draw(st.integers(1, 4))):
+        groups = []
+        for size in draw(st.lists(st.integers(0, 6), min_size=1, max_size=4)):
+            labels = draw(st.lists(st.sampled_from("abc"), min_size=size, max_size=size))
+            table = {
+                "x": pa.array(draw(st.lists(FLOATS, min_size=size, max_size=size)), pa.float64(), from_pandas=False),
+                "n": pa.array(draw(st.lists(st.none() | st.integers(-4, 4), min_size=size, max_size=size)), pa.int16()),
+                "label": pa.array(labels, pa.string()).dictionary_encode(),
+            }
+            groups.append(pa.table(table))
+        files.append(groups)
+    files[0].append(pa.table({name: files[0][0][name].slice(0, 0) for name in ("x", "n", "label")}))
+    files[0].append(
+        pa.table(
+            {
+                "x": pa.array([0.5, 1.5]),
+                "n": pa.array([1, 2], pa.int16()),
+                "label": pa.array(["a", "b"]).dictionary_encode(),
+            }
+        )
+    )
+    return files
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(files=files_of_row_groups(), data=st.data())
+def test_ranges_are_slices_of_the_whole_table(tmp_path: Path, files: list[list[pa.Table]], data: st.DataObject):
+    paths = [write_row_groups(tmp_path / f"{place}.parquet", groups) for place, groups in enumerate(files)]
+    plan = plan_of(paths)
+    ends = st.integers(0, plan.train.n_rows)
+    ranges = data.draw(st.lists(st.tuples(ends, ends).map(lambda pair: (min(pair), max(pair))), max_size=4))
+    whole = read_all(paths, ["x", "n"])
+    labels = [label for groups in files for table in groups for label in table["label"].to_pylist()]
+    rows = [row for start, stop in ranges for row in range(start, stop)]
+    with RangeReader(plan.train, ranges) as reader:
+        assert reader.n_rows == len(rows)
+        floats, indices = reader.floats(["n", "x"]), reader.class_indices("label", plan.classes)
+    assert floats.flags.c_contiguous
+    assert_array_equal(floats, whole[[1, 0]][:, rows])
+    assert [plan.classes[index] for index in indices] == [labels[row] for row in rows]
+
+
+def test_columns_whose_names_begin_alike_are_kept_apart(tmp_path: Path):
+    columns = {"a.b": [1, 2], "a": [3, 4], "a.b.c": [5, 6], "label.x": [7, 8], "label": [0, 1]}
+    plan = plan_of(write(tmp_path / "t.parquet", columns))
+    with RangeReader(plan.train, [(0, 2)]) as reader:
+        assert reader.floats(["a", "label.x", "a.b"]).tolist() == [[3, 4], [7, 8], [1, 2]]
+        assert reader.class_indices("label", (0, 1)).tolist() == [0, 1]
+
+
+def test_no_ranges_open_no_file(tmp_path: Path):
+    plan = plan_of(write(tmp_path / "t.parquet", {"x": [1, 2], "label": [0, 1]}))
+    (tmp_path / "t.parquet").unlink()
+    with RangeReader(plan.train, []) as reader:
+        assert reader.floats(["x"]).shape == (1, 0)
+        assert reader.class_indices("label", (0, 1)).shape == (0,)
+
+
+# --- files that change after they were planned --------------------------------------------------------------
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> DataPlan:
+    paths = [write(tmp_path / f"{name}.parquet", {"x": [1.0, 2.0], "label": [0, 1]}) for name in "ab"]
+    return plan_of(paths)
+
+
+def read(table: TableRows, ranges: tuple[RowRange, ...] = ((0, 4),)) -> None:
+    with RangeReader(table, ranges) as reader:
+        reader.class_indices("label", (0, 1))
+        reader.floats(["x"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "row_group_size"),
+    [
+        ({"x": [1.0], "label": [0]}, None),
+        ({"x": [1.0, 2.0, 3.0], "label": [0, 1, 0]}, None),
+        ({"x": [1.0, 2.0], "label": [0, 1]}, 1),
+        ({"x": [1.0, 2.0], "label": [0, 2]}, None),
+        ({"x": [1.0, 2.0], "label": [0, None]}, None),
+        ({"x": [1.0, 2.0], "label": ["0", "1"]}, None),
+        ({"x": ["1", "2"], "label": [0, 1]}, None),
+        ({"y": [1.0, 2.0], "label": [0, 1]}, None),
+        ({"x": [1.0, 2.0], "kind": [0, 1]}, None),
+    ],
+    ids=[
+        "fewer rows",
+        "more rows",
+        "row groups",
+        "label",
+        "null label",
+        "label type",
+        "type",
+        "no feature",
+        "no label",
+    ],
+)
+def test_a_file_that_changed_is_named(
+    tmp_path: Path, planned: DataPlan, columns: dict[str, Any], row_group_size: int | None
+):
+    read(planned.train)
+    write(tmp_path / "b.parquet", columns, row_group_size)
+    read(planned.train, ((0, 2),))
+    with pytest.raises(DataError, match=r"'b.parquet' has changed since the job was planned") as caught:
+        read(planned.train)
+    assert caught.value.loc == ("data",)
+
+
+def test_a_file_that_is_gone_is_named(tmp_path: Path, planned: DataPlan):
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(DataError, match=r"'b.parquet' cannot be read"):
+        read(planned.train)
+
+
+def test_a_file_cut_short_while_it_is_read_is_an_error(tmp_path: Path):
+    """With a memory map the process would end by a signal."""
+    path = write(tmp_path / "t.parquet", {"x": np.random.default_rng(0).random(50_000), "label": [0, 1] * 25_000})
+    plan = plan_of(path)
+    with RangeReader(plan.train, [(0, 50_000)]) as reader:
+        with Path(path).open("r+b") as file:
+            file.truncate(1000)
+        with pytest.raises(DataError, match=r"'t.parquet' cannot be read"):
+            reader.floats(["x"])
+
+
+def test_errors_of_what_is_done_with_the_rows_pass_through(planned: DataPlan):
+    with pytest.raises(ConnectionResetError), RangeReader(planned.train, [(0, 4)]):
+        raise ConnectionResetError("a member is gone")

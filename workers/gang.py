@@ -1,0 +1,136 @@
+"""Trains a job on a gang: one member on each of several Dask workers, all or none.
+
+    lease workers -> assignments, roster, secret -> one long task a worker -> follow them -> one outcome
+
+Dask places the members and tells who died; the members talk to each other without it. The driver only
+watches: it hands on progress, passes on a cancellation, and turns the first sign of trouble into one error.
+"""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Client, Future
+from distributed.client import ClosedClientError
+
+from workers import plugin
+from workers.assignment import assign
+from workers.cluster_calls import bounded
+from workers.gang_leases import GivenUp, Held, Wanted, hold_workers
+from workers.gang_member import Ticket, train_member
+from workers.gang_watch import PREFIX, Gang, Watch, subscribed
+from workers.job import MemberOutcome, Progress, TrainingJob, TrainingOutcome, join_outcomes
+from workers.mesh import Deadlines
+from workers.roster import Roster, new_secret
+from workers.untrained import untrained
+
+CANCEL_SECONDS = 5.0
+PRIORITY = 100  # before other tasks that wait for a thread: all members wait for the one that waits
+
+
+@dataclass(frozen=True)
+class GangSettings:
+    """How long a gang waits, in seconds, and how rows are dealt.
+
+    deadline_seconds: for the other members within a round. prepare_seconds: before the first round, while
+    members read, bin and compile. connect_seconds: until all members have begun and found each other.
+    lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
+    rows (neither changes the model). member: what members run, to be imported on the worker.
+    """
+
+    deadline_seconds: float = 30.0
+    prepare_seconds: float = 600.0
+    connect_seconds: float = 30.0
+    lease_seconds: float = 60.0
+    shuffle_seed: int | None = None
+    idle: tuple[int, ...] = ()
+    member: str = "workers.member:run_member"
+
+
+def train_on_gang(
+    job: TrainingJob,
+    client: Client,
+    n_workers: int | None,
+    progress: Progress,
+    settings: GangSettings | None = None,
+) -> TrainingOutcome:
+    """Train on n_workers workers of the cluster (None: on all it has). Calls `progress` from this thread.
+
+    A job that is cancelled, also while it still waits for workers, gives an outcome that says so.
+
+    Errors: GangUnavailable if the workers were not free in time; TrainingFailed names the worker and what
+    happened to it; DataError, BoundBroken and the like of a member are raised as they are. Afterwards
+    nothing is left on the cluster, whatever happened; a worker that was frozen is free once it has woken.
+    """
+    try:
+        outcomes = run_gang(job, client, n_workers, progress, settings or GangSettings())
+    except GivenUp:
+        return untrained(job)
+    return join_outcomes(outcomes, workers=len(outcomes))
+
+
+def run_gang(
+    job: TrainingJob, client: Client, n_workers: int | None, progress: Progress, settings: GangSettings
+) -> list[MemberOutcome]:
+    """Run settings.member on a gang; every member's outcome. Errors: as train_on_gang, and GivenUp."""
+    wanted = Wanted(
+        job.job_id,
+        job.run,
+        n_workers,
+        wait_seconds=settings.lease_seconds,
+        lapse_seconds=2 * settings.connect_seconds,
+        given_up=progress.cancel_requested,
+    )
+    plugin.register(client)
+    with hold_workers(client, wanted) as held:
+        tickets = make_tickets(job, held, settings)
+        with subscribed(client, tickets[0].topic) as news, submitted(client, held, tickets) as futures:
+            gang = Gang(job.job_id, job.run, held.addresses, futures)
+            return Watch(client, gang, progress, news).until_done()
+
+
+def make_tickets(job: TrainingJob, held: Held, settings: GangSettings) -> list[Ticket]:
+    """What each member gets, by rank; among it the secret of this run."""
+    threads = [worker.threads for worker in held.workers]
+    name = f"{PREFIX}{job.job_id}-{job.run}-{uuid.uuid4().hex[:8]}"
+    roster = Roster(job.job_id, job.run, held.seats, new_secret())
+    return [
+        Ticket(
+            assignment=assignment,
+            roster=roster,
+            deadlines=Deadlines(settings.deadline_seconds, settings.prepare_seconds),
+            connect_seconds=settings.connect_seconds,
+            function=settings.member,
+            key=f"{name}-{assignment.rank}",
+            topic=name,
+        )
+        for assignment in assign(job, threads, settings.shuffle_seed, settings.idle)
+    ]
+
+
+@contextmanager
+def submitted(client: Client, held: Held, tickets: list[Ticket]) -> Iterator[list[Future[Any]]]:
+    """The members' tasks, each bound to its worker; none is left afterwards."""
+    futures: list[Future[Any]] = []
+    try:
+        for address, ticket in zip(held.addresses, tickets, strict=True):
+            future = client.submit(
+                train_member,
+                ticket,
+                key=ticket.key,
+                workers=[address],
+                allow_other_workers=False,
+                pure=False,
+                retries=0,
+                priority=PRIORITY,
+            )
+            futures.append(future)
+        yield futures
+    finally:
+        left = [future for future in futures if not future.done()]
+        with suppress(ClosedClientError, RuntimeError, TimeoutError):  # then the scheduler has dropped them
+            bounded(client, client.cancel, left, seconds=CANCEL_SECONDS)
+        for future in futures:
+            future.release()

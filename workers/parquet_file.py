@@ -1,0 +1,64 @@
+"""Opens a Parquet file, and says what is wrong with it as an error of the data."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from workers.errors import DataError, Location
+
+MOST_NAMED = 5  # names listed in a message before it says how many more there are
+
+
+@contextmanager
+def open_parquet(path: str, loc: Location) -> Iterator[pq.ParquetFile]:
+    """The file, open inside the block. Errors: DataError, as `refusing`.
+
+    Without a memory map: a file cut short while it is read must give an error, not a signal that ends the process.
+    """
+    with refusing(path, loc), pq.ParquetFile(path) as parquet:
+        yield parquet
+
+
+@contextmanager
+def refusing(path: str, loc: Location) -> Iterator[None]:
+    """Turns what Arrow raises inside the block, which reads nothing but this file, into a DataError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        folder = path.removesuffix(file_name(path))
+        message = f"{file_name(path)!r} cannot be read as Parquet: {reason.replace(folder, '')}"
+        raise DataError(loc, message) from error
+
+
+def file_name(path: str) -> str:
+    """The name by which messages call a file: its folders are nobody's business."""
+    return path.rsplit("/", 1)[-1]
+
+
+def check_distinct_names(schema: pa.Schema, path: str, loc: Location) -> None:
+    """Errors: DataError if two columns of a file have one name."""
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:
+        raise DataError(loc, f"{file_name(path)!r} has columns of the same name: {named(repeated)}; rename them")
+
+
+def row_groups(parquet: pq.ParquetFile) -> tuple[int, ...]:
+    """Rows of each row group of an open file."""
+    footer = parquet.metadata
+    return tuple(footer.row_group(group).num_rows for group in range(footer.num_row_groups))
+
+
+def named(names: Sequence[Any]) -> str:
+    """A list of names for a message, cut short where it is long."""
+    return listed([repr(name) for name in names])
+
+
+def listed(texts: Sequence[str]) -> str:
+    """A list of texts for a message, cut short where it is long."""
+    shown = ", ".join(texts[:MOST_NAMED])
+    return shown if len(texts) <= MOST_NAMED else f"{shown} and {len(texts) - MOST_NAMED} more"
