@@ -13,14 +13,16 @@ from boost_core.algorithms.adaboost_mm_fixed import AdaBoostMMFixed
 from boost_core.algorithms.adaboost_mr import AdaBoostMR
 from boost_core.algorithms.all_pairs import AllPairs
 from boost_core.algorithms.base import Algorithm
+from boost_core.algorithms.cd_mcboost import CDMCBoost
 from boost_core.algorithms.ecoc import Ecoc
+from boost_core.algorithms.gd_mcboost import GDMCBoost
 from boost_core.algorithms.multiclass_adaboost import MulticlassAdaBoost
 from boost_core.algorithms.one_vs_all import OneVsAll
 from boost_core.algorithms.os_exponential import OSExponential
 from boost_core.algorithms.os_zero_one import OSZeroOne
 from boost_core.algorithms.samme import Samme
 from boost_core.binning import MAX_BINS
-from boost_core.config import Choice, TrainingConfig
+from boost_core.config import Choice, Stopping, TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.parameters import Location, Parameter, Problem, json_schema, resolve
 from boost_core.weak_learners.base import WeakLearner
@@ -28,8 +30,11 @@ from boost_core.weak_learners.hamming_tree import HammingTree
 from boost_core.weak_learners.independent_stumps import IndependentStumps
 from boost_core.weak_learners.product import Product
 from boost_core.weak_learners.real_tree import RealTree
+from boost_core.weak_learners.regression_stump import RegressionStump
+from boost_core.weak_learners.regression_tree import RegressionTree
 from boost_core.weak_learners.stump import Stump
 from boost_core.weak_learners.tree import SingleLabelTree
+from boost_core.weak_learners.vector_tree import VectorTree
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     algorithm.name: algorithm
@@ -49,10 +54,23 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
         Samme,
         AdaBoostCost,
         MulticlassAdaBoost,
+        CDMCBoost,
+        GDMCBoost,
     )
 }
 WEAK_LEARNERS: dict[str, type[WeakLearner]] = {
-    learner.kind: learner for learner in (Stump, HammingTree, SingleLabelTree, Product, IndependentStumps, RealTree)
+    learner.kind: learner
+    for learner in (
+        Stump,
+        HammingTree,
+        SingleLabelTree,
+        Product,
+        IndependentStumps,
+        RealTree,
+        VectorTree,
+        RegressionStump,
+        RegressionTree,
+    )
 }
 
 RUN_PARAMETERS = (
@@ -76,8 +94,23 @@ RUN_PARAMETERS = (
 )
 
 
+# What every algorithm takes whose steps are not planned beforehand.
+SHRINKAGE = Parameter(
+    "shrinkage", "number", 1.0, "learning rate: every step is multiplied with it", minimum=1e-6, maximum=1.0
+)
+STOPPING_PARAMETERS = (
+    Parameter("metric", "string", "error", "error: of the validation rows", choices=("error",)),
+    Parameter("patience", "integer", 50, "rounds without improvement", minimum=1, maximum=1_000_000),
+)
+
+
+def parameters_of(algorithm: type[Algorithm]) -> tuple[Parameter, ...]:
+    """An algorithm's own parameters and those it shares with others."""
+    return algorithm.parameters if algorithm.fixed_steps else (*algorithm.parameters, SHRINKAGE)
+
+
 def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
-    """Fill in the defaults of a request's algorithm, rounds, max_bins and seed.
+    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed and stopping.
 
     Errors: ConfigError with every problem found, each at its place in the body.
     """
@@ -85,9 +118,21 @@ def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
     given = {name: body[name] for name in ("rounds", "max_bins", "seed") if name in body}
     run, run_problems = resolve(RUN_PARAMETERS, given, (), "the run")
     problems += run_problems
+    stopping, stopping_problems = _resolve_stopping(body.get("stopping"))
+    problems += stopping_problems
     if problems or algorithm is None or weak_learner is None:
         raise ConfigError(problems)
-    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"])
+    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"], stopping)
+
+
+def _resolve_stopping(given: Any) -> tuple[Stopping | None, list[Problem]]:
+    here: Location = ("stopping",)
+    if given is None:
+        return None, []
+    if not isinstance(given, Mapping):
+        return None, [(here, "must be an object with metric and patience, or null")]
+    values, problems = resolve(STOPPING_PARAMETERS, given, here, "early stopping")
+    return Stopping(**values), problems
 
 
 def _resolve_algorithm(
@@ -114,7 +159,7 @@ def _resolve_algorithm(
         )
     algorithm = ALGORITHMS[name]
     own = {key: value for key, value in given.items() if key not in ("name", "weak_learner")}
-    parameters, problems = resolve(algorithm.parameters, own, here, name)
+    parameters, problems = resolve(parameters_of(algorithm), own, here, name)
     weak_learner, learner_problems = _resolve_weak_learner(given.get("weak_learner"), algorithm, parameters)
     return Choice(name, parameters), weak_learner, problems + learner_problems
 
@@ -184,7 +229,7 @@ def describe_algorithms() -> list[dict[str, Any]]:
             "summary": algorithm.summary,
             "source": algorithm.source,
             "guarantee": algorithm.guarantee,
-            "parameters": json_schema(algorithm.parameters),
+            "parameters": json_schema(parameters_of(algorithm)),
             "weak_learners": [_describe_weak_learner(WEAK_LEARNERS[kind]) for kind in algorithm.weak_learners],
         }
         for algorithm in ALGORITHMS.values()

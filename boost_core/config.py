@@ -14,6 +14,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Stopping:
+    """Early stopping: after `patience` rounds without a new least value of the metric. The model ends at its best."""
+
+    metric: str
+    patience: int
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """What decides a model, besides the data. Parameters are sorted by name and complete."""
 
@@ -22,6 +30,7 @@ class TrainingConfig:
     rounds: int
     max_bins: int
     seed: int
+    stopping: Stopping | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the parameters' names in sorted order."""
@@ -36,4 +45,5 @@ class TrainingConfig:
             rounds=values["rounds"],
             max_bins=values["max_bins"],
             seed=values["seed"],
+            stopping=Stopping(**values["stopping"]) if values["stopping"] else None,
         )

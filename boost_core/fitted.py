@@ -50,7 +50,6 @@ class Fitted:
         """Leaves of all parts."""
         return sum(int(part.tree.payload.shape[0]) for part in self.parts)
 
-
     def without_rows(self) -> "Fitted":
         """What a model keeps: the same without the leaf of every row."""
         nobody = np.empty(0, np.int32)

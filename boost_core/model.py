@@ -66,7 +66,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class RoundFigures:
-    """Integer-derived figures of every round of the model, float64 [T] each (errors are fractions)."""
+    """Integer-derived figures of every round of the model, float64 [R] each (errors are fractions)."""
 
     edge: NDArray[np.float64]
     alpha: NDArray[np.float64]
@@ -82,6 +82,7 @@ class Model:
 
     config: TrainingConfig
     features: tuple[Feature, ...]
+    label: str  # the label column's name
     classes: tuple[Label, ...]
     thresholds: NDArray[np.float64]  # all features' thresholds, ascending within a feature
     threshold_start: NDArray[np.int64]  # [n_features + 1]
@@ -96,7 +97,11 @@ class Model:
             "format_version": FORMAT_VERSION,
             "config": self.config.to_dict(),
             "features": [{"name": feature.name, "type": feature.type} for feature in self.features],
+            "label": self.label,
             "classes": list(self.classes),
+            "n_columns": self.forest.n_columns,
+            "speech": self.forest.speech.value,
+            "decoding": self.forest.decoding.rule.value,
             "fingerprint": f"{self.fingerprint:016x}",
             "n_rows": self.n_rows,
         }

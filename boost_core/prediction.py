@@ -1,12 +1,16 @@
 """Scores and classes of raw rows: the model's trees on float64 features, no binning needed."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.catalogue import ALGORITHMS
 from boost_core.fitted import Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest, Model
-from boost_core.scores import predicted_classes
+from boost_core.probability import probabilities_of
+from boost_core.scores import UNIT, predicted_classes
 from boost_core.team import Team
 
 TILE_ROWS = 256  # rows that stay in the caches while all trees pass over them
@@ -105,3 +109,19 @@ def scores(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray
 def predict(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int32]:
     """Class index of every raw row, int32 [n_rows]; ties go to the smallest index. Rows as in `scores`."""
     return predicted_classes(scores(model, rows, threads), model.forest.decoding)
+
+
+def probabilities(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.float64]:
+    """Class probabilities of raw rows, float64 [n_rows, n_classes]; rows as in `scores`, links in probability.py.
+
+    Rows sum to 1 and the predicted class has the largest probability.
+    """
+    units = scores(model, rows, threads)
+    choice = model.config.algorithm
+    asymmetric = choice.parameters.get("init_weights") == "asymmetric"
+    offset = math.log(len(model.classes) - 1) if asymmetric else 0.0
+    decoding = model.forest.decoding
+    predicted = predicted_classes(units, decoding)
+    return probabilities_of(
+        ALGORITHMS[choice.name].link, np.asarray(units * UNIT, np.float64), offset, decoding, predicted
+    )

@@ -12,6 +12,7 @@ class StopReason(enum.StrEnum):
     EDGE_ONE = "edge_one"  # the weak learner made no error: another round would repeat it
     EDGE_ZERO = "edge_zero"  # the best weak learner is no better than chance: it was dropped
     ALPHA_ZERO = "alpha_zero"  # the rounded step is zero: the model would not change
+    STOPPED_EARLY = "stopped_early"  # the metric has not improved for as many rounds as patience allows
     CANCELLED = "cancelled"  # a member asked to stop; the model holds the rounds finished so far
 
 

@@ -140,9 +140,7 @@ class Scores:
             lambda a, b: _add(values, added, leaf_of_row, a, b),
         )
 
-    def count_errors(
-        self, labels: NDArray[np.int32], team: Team, decoding: Decoding | None = None
-    ) -> tuple[int, int]:
+    def count_errors(self, labels: NDArray[np.int32], team: Team, decoding: Decoding | None = None) -> tuple[int, int]:
         """(wrong predictions, rows where a wrong class is at least level with the right one)."""
         n_rows, n_columns = self.values.shape
         if decoding is not None and decoding.coded:
@@ -153,7 +151,6 @@ class Scores:
             lambda a, b: _count_errors(self.values, labels, a, b),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
-
 
     def _count_decoding_errors(self, labels: NDArray[np.int32], team: Team, decoding: Decoding) -> tuple[int, int]:
         sides, by_loss = decoding.sides, decoding.rule is Rule.LOSS

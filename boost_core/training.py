@@ -20,7 +20,7 @@ from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
-from boost_core.errors import BoundBroken
+from boost_core.errors import BoundBroken, ConfigError
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest, route
 from boost_core.gain_matrix import channel_sums
@@ -29,6 +29,7 @@ from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.scores import zero_scores
 from boost_core.shard import Shard
+from boost_core.shrinking import shrink
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -51,7 +52,8 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The forest and the figures of the rounds in it, equal on every member."""
+    """The forest and the records of all rounds that were run, equal on every member. Early stopping ends the forest at
+    its best round."""
 
     forest: Forest
     records: tuple[RoundRecord, ...]
@@ -61,7 +63,7 @@ class TrainingResult:
         """The records as arrays, for the model."""
 
         def column(read: Callable[[RoundRecord], float | None]) -> NDArray[np.float64]:
-            values = [read(record) for record in self.records]
+            values = [read(record) for record in self.records[: self.forest.n_rounds]]
             return np.array([math.nan if value is None else value for value in values], np.float64)
 
         return RoundFigures(
@@ -86,6 +88,8 @@ def train(
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
+    if config.stopping is not None and not data.n_valid:
+        raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
     loop = _Loop(data, config, collective, observer, team)
     return loop.run()
 
@@ -118,6 +122,8 @@ class _Loop:
     records: list[RoundRecord] = field(default_factory=list)
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
+    best_round: int = 0
+    best_error: float = math.inf
 
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
@@ -133,6 +139,7 @@ class _Loop:
             rounds=self.config.rounds,
         )
         choice = self.config.algorithm
+        self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
         learner = self.config.weak_learner
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
@@ -150,7 +157,9 @@ class _Loop:
         reason = None
         while reason is None:
             reason, look = self._round(look)
-        forest = make_forest(self.rounds, self.multipliers, self.decoding, self.data.binning)
+        n_kept = self.best_round if self.config.stopping is not None else len(self.rounds)
+        kept, multipliers = self.rounds[:n_kept], self.multipliers[:n_kept]
+        forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
         return TrainingResult(forest, tuple(self.records), reason)
 
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
@@ -160,6 +169,7 @@ class _Loop:
         while step.refused is not None and (gains := self._redrawn(look.gains)) is not None:
             sums = self.collective.sum(channel_sums(gains.matrix, self.team))
             fitted, step = self._fit(gains, sums, look.totals)
+        fitted, step = shrink(fitted, step, self.shrinkage)
         if step.refused is not None:
             return step.refused, look
         self._take(fitted, step)
@@ -172,7 +182,8 @@ class _Loop:
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
             outcomes = self.collective.sum(outcomes)
-        return fitted, self.algorithm.step(fitted, totals, outcomes)
+        step = self.algorithm.step(fitted, totals, outcomes)
+        return step.moved or fitted, step
 
     def _redrawn(self, gains: Gains) -> Gains | None:
         return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
@@ -183,6 +194,9 @@ class _Loop:
             return StopReason.EDGE_ONE
         if len(self.rounds) >= self.config.rounds:
             return StopReason.ROUNDS
+        stopping = self.config.stopping
+        if stopping is not None and len(self.rounds) - self.best_round >= stopping.patience:
+            return StopReason.STOPPED_EARLY
         return StopReason.CANCELLED if look.stop else None
 
     def _take(self, fitted: Fitted, step: Step) -> None:
@@ -255,6 +269,8 @@ class _Loop:
             bytes_reduced=bytes_sent,
         )
         self.records.append(record)
+        if record.valid_error is not None and record.valid_error < self.best_error:
+            self.best_round, self.best_error = record.round, record.valid_error
         check_bounds(record, self.slack)
         self.observer.round_done(record)
 

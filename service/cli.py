@@ -56,7 +56,7 @@ def predict(
     model: Annotated[Path, typer.Argument(help="A model file.")],
     data: Annotated[str, typer.Argument(help="Parquet data, under the data root.")],
     out: Annotated[Path | None, typer.Option(help="Write predictions here (.parquet or .csv).")] = None,
-    label: Annotated[str, typer.Option(help="The column to compare predictions with, if it is there.")] = "label",
+    label: Annotated[str | None, typer.Option(help="The column to compare with, if not the model's label.")] = None,
     data_root: DataRoot = Path(),
     json: Json = False,
 ) -> None:

@@ -24,7 +24,7 @@ class Arguments:
     model: Path
     data: str
     out: Path | None
-    label: str
+    label: str | None
     data_root: Path
 
 
@@ -34,11 +34,12 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         _check_out(arguments.out)
         model = read_model(arguments.model)
         paths = resolve_paths(arguments.data_root, arguments.data, ("data",))
-        found = predict_table(model, paths, arguments.label)
+        label = model.label if arguments.label is None else arguments.label
+        found = predict_table(model, paths, label)
         if arguments.out is not None:
             _write(arguments.out, found)
         answer = {"rows": found.rows, "error": found.error, "seconds": found.seconds}
-        output.answer(answer, _text(found, arguments.label))
+        output.answer(answer, _text(found, label))
 
 
 def _check_out(out: Path | None) -> None:

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from boost_core.model import SCORE_UNITS, Model
+from boost_core.model import Model
 from service.cli_output import reporting
 from workers.model_file import model_sha256, read_model
 
@@ -20,15 +20,7 @@ def run(path: Path, *, as_json: bool) -> None:
 
 
 def _rounds(model: Model) -> list[dict[str, Any]]:
-    figures = model.figures
-    columns = {
-        "edge": figures.edge,
-        "alpha": model.forest.alpha / 2.0**SCORE_UNITS,
-        "ln_loss": figures.ln_loss,
-        "ln_bound": figures.ln_bound,
-        "train_error": figures.train_error,
-        "valid_error": figures.valid_error,
-    }
+    columns = vars(model.figures)
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [
         {"round": number, **{name: _finite(value) for name, value in zip(columns, row, strict=True)}}

@@ -20,7 +20,6 @@ from workers.data_root import resolve_paths
 
 # Settings of every algorithm that the engine does not honour yet, with the value that asks for nothing.
 UNSUPPORTED_PARAMETERS: dict[str, object] = {
-    "shrinkage": 1.0,
     "row_fraction": 1.0,
     "feature_fraction": 1.0,
     "class_weight": None,
@@ -140,6 +139,13 @@ class ResourcesSpec(_Strict):
     threads: int | None = Field(default=None, ge=1, le=1024, description="Threads of each worker; null: all cores.")
 
 
+class StoppingSpec(_Strict):
+    """Early stopping: the run ends when the metric has not improved for some rounds, the model at its best round."""
+
+    metric: Literal["error"] = Field(default="error", description="error: of the validation rows.")
+    patience: int = Field(default=50, ge=1, le=1_000_000, description="Rounds without improvement.")
+
+
 class TrainingRequest(_Strict):
     """What to train, on what, and under which name the model is kept."""
 
@@ -149,7 +155,7 @@ class TrainingRequest(_Strict):
     rounds: int = Field(ge=1, le=1_000_000, description="Rounds of boosting.")
     max_bins: int = Field(default=255, ge=2, le=255, description="Value bins of a feature; missing has its own.")
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    stopping: Annotated[None, _not_supported("early stopping is")] = Field(default=None, description="Not yet.")
+    stopping: StoppingSpec | None = Field(default=None, description="Early stopping; needs data.valid. Null: none.")
     resources: ResourcesSpec = ResourcesSpec()
 
 
@@ -159,7 +165,10 @@ def parse(body: object) -> TrainingRequest:
         request = TrainingRequest.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(problems_in(error, TrainingRequest)) from None
-    if problems := _unsupported(request.algorithm):
+    problems = _unsupported(request.algorithm)
+    if request.stopping is not None and request.data.valid is None:
+        problems.append((("stopping",), "early stopping needs validation rows; name them in data.valid"))
+    if problems:
         raise RequestRefused(problems)
     return request
 
@@ -225,7 +234,7 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
 
 
 def _engine_body(request: TrainingRequest) -> dict[str, Any]:
-    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed"})
+    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping"})
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]

@@ -14,16 +14,16 @@ LAST_FIGURES = ("train_error", "valid_error", "strict_train_error", "loss", "bou
 def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> dict[str, Any]:
     """A JSON-ready summary of a finished training. Errors are fractions; what no round produced is null."""
     records = [progress.record for progress in outcome.rounds]
-    n_rounds = outcome.model.forest.n_learners
+    n_rounds = outcome.model.forest.n_rounds
     answer = {
         "model_sha256": sha256,
         "workers": outcome.workers,
         "stop_reason": outcome.stop_reason.value,
         "rounds": n_rounds,
         "rounds_run": len(records),
-        # Without early stopping the model ends with its last round.
+        # The model ends with its last round, with early stopping at its best one.
         "best_round": n_rounds,
-        **_last_figures(records),
+        **_last_figures(records[:n_rounds]),
         # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
         "bound_holds": True,
         "seconds": dict(outcome.seconds),

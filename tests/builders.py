@@ -132,14 +132,14 @@ def train_member(
 # --- forests ------------------------------------------------------------------------------------------------
 
 
-def nested_tree(forest: Forest, learner: int) -> tuple:
-    """(cut, left, right) for a node, (leaf number, votes) for a leaf: the form of reference.NaiveTree.nested."""
-    first_node, first_leaf = int(forest.node_start[learner]), int(forest.leaf_start[learner])
-    n_nodes = int(forest.node_start[learner + 1]) - first_node
+def nested_tree(forest: Forest, number: int) -> tuple:
+    """(cut, left, right) for a node, (leaf number, payload) for a leaf: the form of reference.NaiveTree.nested."""
+    first_node, first_leaf = int(forest.node_start[number]), int(forest.leaf_start[number])
+    n_nodes = int(forest.node_start[number + 1]) - first_node
 
     def describe(place: int) -> tuple:
         if place < 0:
-            return ~place, tuple(forest.leaf_votes[first_leaf + ~place].tolist())
+            return ~place, tuple(forest.payload[first_leaf + ~place].tolist())
         node = first_node + place
         cut = (
             int(forest.node_feature[node]),
@@ -153,9 +153,10 @@ def nested_tree(forest: Forest, learner: int) -> tuple:
 
 
 def part_of_forest(forest: Forest, start: int, stop: int) -> Forest:
-    """The weak learners start..stop as a forest of their own."""
-    nodes = slice(int(forest.node_start[start]), int(forest.node_start[stop]))
-    leaves = slice(int(forest.leaf_start[start]), int(forest.leaf_start[stop]))
+    """The rounds start..stop as a forest of their own."""
+    first, last = int(forest.round_start[start]), int(forest.round_start[stop])
+    nodes = slice(int(forest.node_start[first]), int(forest.node_start[last]))
+    leaves = slice(int(forest.leaf_start[first]), int(forest.leaf_start[last]))
     by_node = {
         name: getattr(forest, name)[nodes]
         for name in (
@@ -165,30 +166,39 @@ def part_of_forest(forest: Forest, start: int, stop: int) -> Forest:
     }  # fmt: skip
     return replace(
         forest,
-        node_start=forest.node_start[start : stop + 1] - forest.node_start[start],
-        leaf_start=forest.leaf_start[start : stop + 1] - forest.leaf_start[start],
-        leaf_votes=forest.leaf_votes[leaves],
-        alpha=forest.alpha[start:stop],
+        node_start=forest.node_start[first : last + 1] - forest.node_start[first],
+        leaf_start=forest.leaf_start[first : last + 1] - forest.leaf_start[first],
+        payload=forest.payload[leaves],
+        multiplier=forest.multiplier[first:last],
+        column=forest.column[first:last],
+        round_start=forest.round_start[start : stop + 1] - first,
         **by_node,
     )
 
 
 def scores_by_round(forest: Forest, X: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     """Scores after every round, by prediction from raw rows; the first entry is before round 1."""
-    total = np.zeros((X.shape[0], forest.leaf_votes.shape[1]), np.int64)
+    total = np.zeros((X.shape[0], forest.n_columns), np.int64)
     found = [total]
-    for learner in range(forest.n_learners):
-        total = total + forest_scores(part_of_forest(forest, learner, learner + 1), X)
+    for number in range(forest.n_rounds):
+        total = total + forest_scores(part_of_forest(forest, number, number + 1), X)
         found.append(total)
     return found
 
 
-def forest_arrays(forest: Forest) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    """Every array to the bit: dtype, shape and bytes by name."""
-    return {
+def arrays_of(forest: Forest) -> dict[str, NDArray[Any]]:
+    """Every array of a forest by name, its code too."""
+    arrays = {name: value for name, value in vars(forest).items() if isinstance(value, np.ndarray)}
+    return arrays | {"code": forest.decoding.code}
+
+
+def forest_arrays(forest: Forest) -> dict[str, Any]:
+    """A forest to the bit: dtype, shape and bytes of every array by name, and what else it says."""
+    exact = {
         name: (str(array.dtype), array.shape, np.ascontiguousarray(array).tobytes())
-        for name, array in vars(forest).items()
+        for name, array in arrays_of(forest).items()
     }
+    return exact | {"speech": forest.speech, "rule": forest.decoding.rule, "n_columns": forest.n_columns}
 
 
 def shared_figures(records: Sequence[RoundRecord]) -> list[RoundRecord]:

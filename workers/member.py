@@ -86,7 +86,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         clock.enter("compile")
         progress.phase("compile")
         config = assignment.job.config
-        warm_up(config, len(assignment.job.plan.classes))
+        warm_up(config, len(assignment.job.plan.classes), in_gang=collective.size > 1)
         collective.barrier()
         progress.phase("train")
         observer = TrainingObserver(clock, progress, assignment.rank == 0)
@@ -146,6 +146,7 @@ def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, d
     return Model(
         config=assignment.job.config,
         features=plan.features,
+        label=plan.label,
         classes=plan.classes,
         thresholds=data.binning.thresholds,
         threshold_start=data.binning.threshold_start,

@@ -1,8 +1,9 @@
-"""The model file: one Arrow IPC file, a row a weak learner, everything else in the schema's metadata.
+"""The model file: one Arrow IPC file, a row a tree, everything else in the schema's metadata.
 
-    row t          nodes (feature, kind, bin, threshold, missing left, left, right) and votes as lists, alpha, figures
-    metadata       b"edgewise": canonical JSON (version, config, features, classes, fingerprint, sha256)
-                   b"thresholds", b"threshold_start": little-endian arrays
+    row t          nodes (feature, kind, bin, threshold, missing left, left, right) and payload as lists, multiplier,
+                   column
+    metadata       b"edgewise": canonical JSON (version, config, features, label, classes, ..., sha256)
+                   b"thresholds", b"threshold_start", b"round_start", b"code", the rounds' figures: little-endian arrays
 
 The sha256 is taken over the canonical JSON and the arrays' little-endian bytes in the order declared here, so it does
 not depend on the Arrow version that wrote the file.
@@ -22,20 +23,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from boost_core.config import TrainingConfig
+from boost_core.decoding import Decoding, Rule
+from boost_core.fitted import Speech
 from boost_core.model import FORMAT_VERSION, Feature, Forest, Model, RoundFigures
 from workers.errors import ModelFileError
 from workers.model_check import check_structure
 
-META, THRESHOLDS, THRESHOLD_START = b"edgewise", b"thresholds", b"threshold_start"
+META = b"edgewise"
 NODE_COLUMNS = (
     "node_feature", "node_kind", "node_bin", "node_threshold", "node_missing_left", "node_left", "node_right",
 )  # fmt: skip
-FIGURE_COLUMNS = tuple(field.name for field in fields(RoundFigures))
+TREE_COLUMNS = ("multiplier", "column")
+FIGURES = tuple(field.name for field in fields(RoundFigures))
+# Every array of a model in the order in which they are hashed.
 DTYPES: dict[str, str] = {
-    "node_start": "<i8", "leaf_start": "<i8", "node_feature": "<i4", "node_kind": "i1", "node_bin": "<i4",
-    "node_threshold": "<f8", "node_missing_left": "?", "node_left": "<i4", "node_right": "<i4", "leaf_votes": "i1",
-    "alpha": "<i8",
+    "thresholds": "<f8", "threshold_start": "<i8", "node_start": "<i8", "leaf_start": "<i8", "node_feature": "<i4",
+    "node_kind": "i1", "node_bin": "<i4", "node_threshold": "<f8", "node_missing_left": "?", "node_left": "<i4",
+    "node_right": "<i4", "payload": "<i4", "multiplier": "<i8", "column": "<i4", "round_start": "<i8", "code": "i1",
+    **dict.fromkeys(FIGURES, "<f8"),
 }  # fmt: skip
+# The arrays that are no columns, in the schema's metadata under their names.
+METADATA_ARRAYS = ("thresholds", "threshold_start", "round_start", "code", *FIGURES)
 # What strange content makes the readers of JSON and Arrow raise.
 NONSENSE = (
     pa.ArrowException, ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError,
@@ -47,14 +55,16 @@ def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def dtype_of(name: str, speech: Speech) -> str:
+    """An array's type in the file and in the hash."""
+    return "i1" if name == "payload" and speech is Speech.VOTES else DTYPES[name]
+
+
 def _arrays(model: Model) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every array of a model in the declared order, little-endian."""
-    yield "thresholds", model.thresholds.astype("<f8")
-    yield "threshold_start", model.threshold_start.astype("<i8")
-    for name, dtype in DTYPES.items():
-        yield name, getattr(model.forest, name).astype(dtype)
-    for name in FIGURE_COLUMNS:
-        yield name, getattr(model.figures, name).astype("<f8")
+    parts = vars(model) | vars(model.forest) | {"code": model.forest.decoding.code} | vars(model.figures)
+    for name in DTYPES:
+        yield name, parts[name].astype(dtype_of(name, model.forest.speech))
 
 
 def model_sha256(model: Model) -> str:
@@ -68,20 +78,12 @@ def model_sha256(model: Model) -> str:
 
 def to_bytes(model: Model) -> bytes:
     """The content of the model's file."""
-    forest = model.forest
-    columns: dict[str, pa.Array] = {
-        name: _lists(getattr(forest, name).astype(DTYPES[name]), forest.node_start) for name in NODE_COLUMNS
-    }
-    n_columns = forest.leaf_votes.shape[1]
-    columns["leaf_votes"] = _lists(forest.leaf_votes.reshape(-1), forest.leaf_start * n_columns)
-    columns["alpha"] = pa.array(forest.alpha)
-    columns |= {name: pa.array(getattr(model.figures, name)) for name in FIGURE_COLUMNS}
-    meta = {**model.metadata(), "n_columns": n_columns, "sha256": model_sha256(model)}
-    metadata = {
-        META: canonical_json(meta),
-        THRESHOLDS: model.thresholds.astype("<f8").tobytes(),
-        THRESHOLD_START: model.threshold_start.astype("<i8").tobytes(),
-    }
+    arrays, payload = dict(_arrays(model)), model.forest.payload
+    columns: dict[str, pa.Array] = {name: _lists(arrays[name], arrays["node_start"]) for name in NODE_COLUMNS}
+    columns["payload"] = _lists(arrays["payload"].reshape(-1), arrays["leaf_start"] * payload.shape[1])
+    columns |= {name: pa.array(arrays[name]) for name in TREE_COLUMNS}
+    metadata = {META: canonical_json(model.metadata() | {"sha256": model_sha256(model)})}
+    metadata |= {name.encode(): arrays[name].tobytes() for name in METADATA_ARRAYS}
     table = pa.table(columns).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -160,43 +162,60 @@ def _metadata(table: pa.Table) -> dict[str, Any]:
 
 
 def _assemble(table: pa.Table, meta: dict[str, Any]) -> Model:
-    arrays = {name: _flat(table, name) for name in NODE_COLUMNS}
-    n_columns = int(meta["n_columns"])
-    votes = _flat(table, "leaf_votes").reshape(-1, n_columns)
-    forest = Forest(
-        node_start=_starts(table, "node_feature"),
-        leaf_start=_starts(table, "leaf_votes") // n_columns,
-        leaf_votes=votes,
-        alpha=_own(table, "alpha", DTYPES["alpha"]),
-        **arrays,
-    )
     return Model(
         config=TrainingConfig.from_dict(meta["config"]),
         features=tuple(Feature(**feature) for feature in meta["features"]),
+        label=meta["label"],
         classes=tuple(meta["classes"]),
-        thresholds=np.frombuffer(table.schema.metadata[THRESHOLDS], "<f8").copy(),
-        threshold_start=np.frombuffer(table.schema.metadata[THRESHOLD_START], "<i8").copy(),
-        forest=forest,
-        figures=RoundFigures(**{name: _own(table, name, "<f8") for name in FIGURE_COLUMNS}),
+        thresholds=_from_metadata(table, "thresholds"),
+        threshold_start=_from_metadata(table, "threshold_start"),
+        forest=_forest(table, meta["n_columns"], Speech(meta["speech"]), Rule(meta["decoding"])),
+        figures=RoundFigures(**{name: _from_metadata(table, name) for name in FIGURES}),
         fingerprint=int(meta["fingerprint"], 16),
         n_rows=meta["n_rows"],
     )
 
 
-def _own(table: pa.Table, name: str, dtype: str) -> NDArray[Any]:
+def _forest(table: pa.Table, n_columns: int, speech: Speech, rule: Rule) -> Forest:
+    column = _own(table, "column")
+    n_outputs = 1 if speech is Speech.LABEL or (column >= 0).any() else n_columns
+    return Forest(
+        payload=_flat(table, "payload", dtype_of("payload", speech)).reshape(-1, n_outputs),
+        node_start=_starts(table, "node_feature"),
+        leaf_start=_starts(table, "payload") // n_outputs,
+        multiplier=_own(table, "multiplier"),
+        column=column,
+        round_start=_from_metadata(table, "round_start"),
+        speech=speech,
+        n_columns=n_columns,
+        decoding=Decoding(rule, _from_metadata(table, "code").reshape(-1, n_columns)),
+        **{name: _flat(table, name, DTYPES[name]) for name in NODE_COLUMNS},
+    )
+
+
+def _from_metadata(table: pa.Table, name: str) -> NDArray[Any]:
+    return np.frombuffer(table.schema.metadata[name.encode()], DTYPES[name]).copy()
+
+
+def _own(table: pa.Table, name: str) -> NDArray[Any]:
     """A column as an array of its own. Arrow's are read-only, and kernels would be compiled once more for those."""
-    return np.array(table.column(name).to_numpy(), dtype)
+    return np.array(_whole(table.column(name)).to_numpy(), DTYPES[name])
 
 
-def _flat(table: pa.Table, name: str) -> NDArray[Any]:
-    column = table.column(name)
-    values = pa.concat_arrays([chunk.flatten() for chunk in column.chunks]) if column.num_chunks else None
-    dtype = DTYPES[name]
-    return np.empty(0, dtype) if values is None else np.array(values.to_numpy(zero_copy_only=False), dtype)
+def _flat(table: pa.Table, name: str, dtype: str) -> NDArray[Any]:
+    chunks = [chunk.flatten() for chunk in _whole(table.column(name)).chunks]
+    return np.array(_whole(pa.chunked_array(chunks)).to_numpy(), dtype) if chunks else np.empty(0, dtype)
 
 
 def _starts(table: pa.Table, name: str) -> NDArray[np.int64]:
-    lengths = [chunk.value_lengths().to_numpy() for chunk in table.column(name).chunks]
+    lengths = [chunk.value_lengths().to_numpy() for chunk in _whole(table.column(name)).chunks]
     return np.concatenate(
         [np.zeros(1, np.int64), np.cumsum(np.concatenate([np.empty(0, np.int64), *lengths]), dtype=np.int64)]
     )
+
+
+def _whole(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values. Errors: ValueError if some are null: a model has none."""
+    if values.null_count:
+        raise ValueError("values are missing")
+    return values

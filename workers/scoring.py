@@ -34,20 +34,21 @@ class TablePrediction:
         return len(self.labels)
 
 
-def predict_table(model: Model, paths: Sequence[str], label: str | None = "label") -> TablePrediction:
+def predict_table(model: Model, paths: Sequence[str], label: str | None = None) -> TablePrediction:
     """Predict the rows of Parquet files; columns are matched by name, others are ignored.
 
-    label: the column to compare with, where the files have it. A label that the model does not know counts as an
-    error; a row whose label is missing (null or NaN) is predicted and not counted.
+    label: the column to compare with, where the files have it; None: the model's label. A label that the model does
+    not know counts as an error; a row whose label is missing (null or NaN) is predicted and not counted.
     Errors: DataError for files that cannot be read, missing or unsuitable columns.
     """
     started = time.perf_counter()
+    label = model.label if label is None else label
     classes: list[NDArray[np.int32]] = []
     wrong, labelled = 0, 0
     for table in _row_groups(model, paths, label):
         found = predict(model, _matrix(model, table), available_cores())
         classes.append(found)
-        if label is not None and label in table.column_names:
+        if label in table.column_names:
             column = table.column(label)
             present = ~np.asarray(pc.is_null(column, nan_is_null=True))
             wrong += int(np.count_nonzero(present & (class_indices(column, model.classes) != found)))
@@ -57,7 +58,7 @@ def predict_table(model: Model, paths: Sequence[str], label: str | None = "label
     return TablePrediction(labels, wrong / labelled if labelled else None, time.perf_counter() - started)
 
 
-def _row_groups(model: Model, paths: Sequence[str], label: str | None) -> Iterator[pa.Table]:
+def _row_groups(model: Model, paths: Sequence[str], label: str) -> Iterator[pa.Table]:
     wanted = [feature.name for feature in model.features]
     for path in paths:
         with open_parquet(path, DATA) as parquet:

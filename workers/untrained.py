@@ -3,6 +3,7 @@
 import numpy as np
 
 from boost_core.binning import make_binning
+from boost_core.decoding import plain_decoding
 from boost_core.forest import make_forest
 from boost_core.model import Model
 from boost_core.records import StopReason
@@ -16,10 +17,12 @@ def untrained(job: TrainingJob) -> TrainingOutcome:
     plan = job.plan
     n_features = len(plan.features)
     binning = make_binning([np.empty(0)] * n_features, [False] * n_features)
-    result = TrainingResult(make_forest([], [], len(plan.classes), binning), (), StopReason.CANCELLED)
+    forest = make_forest([], [], plain_decoding(len(plan.classes)), binning)
+    result = TrainingResult(forest, (), StopReason.CANCELLED)
     model = Model(
         config=job.config,
         features=plan.features,
+        label=plan.label,
         classes=plan.classes,
         thresholds=binning.thresholds,
         threshold_start=binning.threshold_start,

@@ -9,6 +9,7 @@ from boost_core.algorithms.delegating import Delegating
 from boost_core.algorithms.exponential_votes import NO_TARGET, InitialWeights
 from boost_core.algorithms.vote_form import vote_form
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 class AdaBoost(Delegating):
@@ -20,6 +21,8 @@ class AdaBoost(Delegating):
     guarantee: ClassVar[str] = "training error <= mean exp(-y f) = prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     weak_learners: ClassVar[tuple[str, ...]] = ("hamming_tree", "stump", "product", "real_tree", "tree")
+    link: ClassVar[Link] = Link.SIGMOID
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         targets = np.where(problem.labels == 1, 0, NO_TARGET).astype(np.int32)

@@ -8,6 +8,7 @@ from boost_core.algorithms.base import Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import ExponentialPairs
 from boost_core.fitted import Fitted
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 from boost_core.scores import UNIT
 
 STEP = Parameter(
@@ -31,6 +32,8 @@ class AdaBoostCost(ExponentialPairs):
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (STEP,)
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)

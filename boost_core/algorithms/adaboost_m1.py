@@ -6,6 +6,7 @@ from boost_core.algorithms.base import Integers, Problem, Step
 from boost_core.algorithms.exponential_hits import ExponentialHits
 from boost_core.fitted import Fitted
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 class AdaBoostM1(ExponentialHits):
@@ -17,6 +18,8 @@ class AdaBoostM1(ExponentialHits):
     guarantee: ClassVar[str] = "training error <= loss = prod 2 sqrt(err (1 - err)) = prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.PLAIN
+    fixed_steps: ClassVar[bool] = False
     error_factor: ClassVar[float | None] = 1.0
 
     def __init__(self, problem: Problem, parameters: Any) -> None:

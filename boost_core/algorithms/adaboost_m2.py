@@ -7,6 +7,7 @@ from boost_core.algorithms.base import Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import ExponentialPairs
 from boost_core.fitted import Fitted
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 from boost_core.scores import UNIT
 
 
@@ -19,6 +20,8 @@ class AdaBoostM2(ExponentialPairs):
     guarantee: ClassVar[str] = "training error <= loss <= (K - 1) prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.PLAIN
+    fixed_steps: ClassVar[bool] = False
     unit: ClassVar[float] = 0.5 * UNIT
 
     def __init__(self, problem: Problem, parameters: Any) -> None:

@@ -10,6 +10,7 @@ from boost_core.algorithms.exponential_columns import Columns, ExponentialColumn
 from boost_core.algorithms.exponential_votes import InitialWeights
 from boost_core.algorithms.vote_form import vote_form, wants_columns
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 def initial_weights(kind: str, class_counts: Integers) -> InitialWeights:
@@ -70,6 +71,8 @@ class AdaBoostMH(Delegating):
         "real_tree",
         "tree",
     )
+    link: ClassVar[Link] = Link.SIGMOIDS
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         initial = initial_weights(parameters["init_weights"], problem.class_counts)

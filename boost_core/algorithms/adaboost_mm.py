@@ -6,6 +6,7 @@ from boost_core.algorithms.base import Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import ExponentialPairs
 from boost_core.fitted import Fitted
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 STEP = Parameter(
     "step",
@@ -25,6 +26,8 @@ class AdaBoostMM(ExponentialPairs):
     guarantee: ClassVar[str] = "training error <= loss <= (K - 1) prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = (STEP,)
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)

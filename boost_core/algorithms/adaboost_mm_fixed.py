@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from boost_core.algorithms.base import Problem
 from boost_core.algorithms.fixed_pairs import FixedPairs, best_alpha, on_grid
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 LEAST, MOST = 1e-6, 0.999999  # limits of edges
 
@@ -41,6 +42,8 @@ class AdaBoostMMFixed(FixedPairs):
         ),
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)

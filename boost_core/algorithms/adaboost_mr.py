@@ -11,6 +11,7 @@ from boost_core.algorithms.exponential_pairs import ExponentialPairs
 from boost_core.fitted import Fitted
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 OUTPUTS = Parameter(
     "outputs",
@@ -42,6 +43,8 @@ class AdaBoostMR(ExponentialPairs):
     guarantee: ClassVar[str] = "training error <= mean ranking loss * (K - 1) <= (K - 1) prod sqrt(1 - edge^2)"
     parameters: ClassVar[tuple[Parameter, ...]] = (OUTPUTS, STEP)
     weak_learners: ClassVar[tuple[str, ...]] = ("tree", "hamming_tree", "stump", "product")
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)

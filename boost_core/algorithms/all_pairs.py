@@ -10,6 +10,7 @@ from boost_core.algorithms.base import Problem
 from boost_core.algorithms.exponential_columns import ExponentialColumns, equal_columns
 from boost_core.decoding import Decoding, Rule
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 MOST_CLASSES = 64  # 2016 columns: gains and scores take 16 KB a row
 
@@ -40,6 +41,8 @@ class AllPairs(ExponentialColumns):
     guarantee: ClassVar[str] = "mean loss of the columns = that of their sqrt(1 - edge^2) products"
     parameters: ClassVar[tuple[Parameter, ...]] = (DECODING,)
     weak_learners: ClassVar[tuple[str, ...]] = ("stump", "hamming_tree")
+    link: ClassVar[Link] = Link.DISTANCES
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         code = pairs_code(problem.n_classes)

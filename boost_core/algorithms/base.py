@@ -12,6 +12,7 @@ from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 from boost_core.records import StopReason
 from boost_core.scores import Scores
 from boost_core.shard import RowRange
@@ -64,7 +65,8 @@ class Step:
     edge: a ratio of exact integers; alpha: the step as reported; multipliers: int64 [parts], what each part of the
     weak learner is multiplied with, in score units; ln_factor: ln of what the loss is proved to shrink by; ln_slack:
     how far rounding of the gains can move that; perfect: the edge is 1; refused: why the weak learner must be dropped
-    and training stop, if so.
+    and training stop, if so; moved: the weak learner with the leaf values that the scores get, where the step changes
+    more than multipliers can say.
     """
 
     edge: float
@@ -74,6 +76,7 @@ class Step:
     ln_slack: float
     perfect: bool = False
     refused: StopReason | None = None
+    moved: Fitted | None = None
 
 
 @runtime_checkable
@@ -94,6 +97,8 @@ class Algorithm(Protocol):
     guarantee: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     weak_learners: ClassVar[tuple[str, ...]]  # the first one is the default
+    link: ClassVar[Link]  # from scores to probabilities
+    fixed_steps: ClassVar[bool]  # the steps are fixed beforehand, so nothing may shrink them
 
     def __init__(self, problem: Problem, parameters: Any) -> None: ...
 
@@ -134,7 +139,8 @@ class Algorithm(Protocol):
 
 @runtime_checkable
 class Redraws(Protocol):
-    """An algorithm whose gain matrix is a random sample, which may mislead the weak learner."""
+    """An algorithm whose gain matrix is one of several: a random sample, which may mislead the weak learner, or one
+    component of the gradient, along which there may be nothing to gain."""
 
     def redraw(self, gains: Gains) -> Gains | None:
-        """The step was refused: another sample of the same gains, with the same totals; None: there is no use."""
+        """The step was refused: another matrix of the same gains, with the same totals; None: there is no use."""

@@ -12,6 +12,7 @@ from boost_core.decoding import Decoding, Rule
 from boost_core.draws import draw, stream
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 DENSE, SPARSE = "dense", "sparse"
 TRIES = 100  # codes drawn, of which the one with the greatest distance between two classes is taken
@@ -101,6 +102,8 @@ class Ecoc(ExponentialColumns):
         DECODING,
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("stump", "hamming_tree")
+    link: ClassVar[Link] = Link.DISTANCES
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         kind, n_classes = parameters["code"], problem.n_classes

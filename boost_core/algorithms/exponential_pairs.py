@@ -94,7 +94,7 @@ class ExponentialPairs:
     totals of its gains: [sum of absolute gains, sum of all P_i]. The gain matrix's arrays are reused every round.
     """
 
-    error_factor: ClassVar[float | None] = 1.0
+    error_factor: float | None = 1.0
     unit: ClassVar[float] = UNIT  # what a score unit adds to an exponent
 
     def __init__(self, problem: Problem) -> None:

@@ -23,6 +23,7 @@ from boost_core.draws import draw, stream
 from boost_core.fitted import Fitted
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 from boost_core.scores import Scores
 
 SAMPLES_A_ROW = 4  # default of sample_rows
@@ -115,6 +116,8 @@ class MulticlassAdaBoost(AdaBoostMM):
         STEP,
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem, parameters)

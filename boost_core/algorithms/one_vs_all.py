@@ -6,6 +6,7 @@ from boost_core.algorithms.adaboost_mh import error_factor, initial_weights
 from boost_core.algorithms.base import Problem
 from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns, equal_columns, one_against_rest
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 class OneVsAll(ExponentialColumns):
@@ -27,6 +28,8 @@ class OneVsAll(ExponentialColumns):
         ),
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("stump", "hamming_tree")
+    link: ClassVar[Link] = Link.SIGMOIDS
+    fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         code, kind = one_against_rest(problem.n_classes), parameters["init_weights"]

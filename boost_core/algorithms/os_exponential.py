@@ -6,6 +6,7 @@ from boost_core.algorithms.adaboost_mm_fixed import LEAST, MOST
 from boost_core.algorithms.base import Problem
 from boost_core.algorithms.fixed_pairs import FixedPairs, best_alpha, on_grid
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 class OSExponential(FixedPairs):
@@ -27,6 +28,8 @@ class OSExponential(FixedPairs):
         ),
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.DOUBLE
+    fixed_steps: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)

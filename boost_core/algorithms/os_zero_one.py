@@ -26,6 +26,7 @@ from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 from boost_core.scores import Scores
 
 LEAST_EXPONENT = -16  # potentials below 2**-16 are no longer magnified: their absolute error would be, too
@@ -79,6 +80,8 @@ class OSZeroOne:
         Parameter("edge", "number", 0.1, "edge over random that every round can reach", minimum=LEAST, maximum=MOST),
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.SHARES
+    fixed_steps: ClassVar[bool] = True
     # a potential says what the error will be, not what it is; after the last round it is the error itself
     error_factor: ClassVar[float | None] = None
 

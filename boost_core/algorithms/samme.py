@@ -7,6 +7,7 @@ from boost_core.algorithms.base import Integers, Problem, Step
 from boost_core.algorithms.exponential_hits import ExponentialHits
 from boost_core.fitted import Fitted
 from boost_core.parameters import Parameter
+from boost_core.probability import Link
 
 
 class Samme(ExponentialHits):
@@ -18,6 +19,8 @@ class Samme(ExponentialHits):
     guarantee: ClassVar[str] = "loss = prod Z < 1 (exponential loss of the codewords); no bound on the training error"
     parameters: ClassVar[tuple[Parameter, ...]] = ()
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
+    link: ClassVar[Link] = Link.PLAIN
+    fixed_steps: ClassVar[bool] = False
     # f = (1, 2, -3) with true label 0 has a loss below 1 and is wrong
     error_factor: ClassVar[float | None] = None
 

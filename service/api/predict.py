@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from boost_core.model import SCORE_UNITS, Model
-from boost_core.prediction import predict, scores
+from boost_core.prediction import predict, probabilities, scores
 from service.api.bodies import JsonBody, described_by
 from service.api.models import VersionNumber
 from service.api.rendering import SafeJson
@@ -21,7 +21,7 @@ from service.requests import problems_in
 from service.store import Version
 
 router = APIRouter(prefix="/v1/models", tags=["predict"])
-Output = Literal["labels", "scores"]
+Output = Literal["labels", "scores", "probabilities"]
 
 
 class PredictRequest(BaseModel):
@@ -55,6 +55,10 @@ class PredictAnswer(BaseModel):
     scores: list[list[float]] | None = Field(
         default=None,
         description="One score a class; with a single score a row, its sign decides between two.",
+    )
+    probabilities: list[list[float]] | None = Field(
+        default=None,
+        description="One probability a class, in the order of the classes; the label's is the largest.",
     )
     seconds: float
 
@@ -117,4 +121,6 @@ def _predictions(model: Model, matrix: NDArray[np.float64], output: list[Output]
         answer["labels"] = [model.classes[index] for index in predict(model, matrix, 1)]
     if "scores" in output:
         answer["scores"] = (scores(model, matrix, 1) / 2.0**SCORE_UNITS).tolist()
+    if "probabilities" in output:
+        answer["probabilities"] = probabilities(model, matrix, 1).tolist()
     return answer

@@ -22,16 +22,17 @@ def learner(**settings: Any) -> dict[str, Any]:
 def test_defaults_are_filled_in():
     config = resolve_config(body())
     assert config.algorithm.name == "adaboost_mh"
-    assert config.algorithm.parameters == {"init_weights": "asymmetric"}
+    assert config.algorithm.parameters == {"init_weights": "asymmetric", "shrinkage": 1.0}
     assert config.weak_learner.name == "hamming_tree"
-    assert set(config.weak_learner.parameters) == {"max_leaves", "votes"}
+    assert set(config.weak_learner.parameters) == {"max_depth", "max_leaves", "max_nodes", "votes"}
     assert (config.rounds, config.max_bins, config.seed) == (100, 255, 0)
 
 
 def test_what_is_given_is_kept_and_parameters_are_sorted():
     given = learner(votes="factorised", kind="hamming_tree", max_leaves=21) | {"rounds": 7, "max_bins": 16, "seed": 5}
     config = resolve_config(given)
-    assert list(config.weak_learner.parameters.items()) == [("max_leaves", 21), ("votes", "factorised")]
+    expected = [("max_depth", 0), ("max_leaves", 21), ("max_nodes", 0), ("votes", "factorised")]
+    assert list(config.weak_learner.parameters.items()) == expected
     assert (config.rounds, config.max_bins, config.seed) == (7, 16, 5)
 
 
@@ -90,9 +91,9 @@ def test_every_problem_is_named_at_its_place(given: dict[str, Any], places: list
         ({"algorithm": {"name": "gradient"}}, ["'gradient'", "adaboost", "adaboost_mh"]),
         (learner(kind="forest"), ["'forest'", "stump", "hamming_tree"]),
         (learner(kind="hamming_tree", max_leaves=1), ["at least 2", "1"]),
-        (learner(kind="hamming_tree", depth=1), ["'depth'", "max_leaves, votes"]),
+        (learner(kind="hamming_tree", depth=1), ["'depth'", "max_depth, max_leaves, max_nodes, votes"]),
         (body(rounds="many"), ["integer", "'many'"]),
-        ({"algorithm": {"name": "adaboost", "eta": 1}}, ["'eta'", "adaboost", "none"]),
+        ({"algorithm": {"name": "adaboost", "eta": 1}}, ["'eta'", "adaboost", "shrinkage"]),
     ],
 )
 def test_a_message_names_the_value_and_what_is_possible(given: dict[str, Any], words: list[str]):

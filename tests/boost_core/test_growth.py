@@ -70,7 +70,7 @@ def oracle_agrees(binned: BinnedTable, options: Options, rounds: int, threads: i
     table = binned.table
     expected = reference.boost(binned.grid(), table.labels.tolist(), table.n_classes, options, rounds)
     forest = train_alone(binned, config_for(options, rounds), threads).forest
-    assert forest.alpha.tolist() == [each.alpha for each in expected.rounds]
+    assert forest.multiplier.tolist() == [each.alpha for each in expected.rounds]
     for number, each in enumerate(expected.rounds):
         assert nested_tree(forest, number) == each.tree
     assert scores_by_round(forest, table.X)[-1].tolist() == [list(row) for row in expected.rounds[-1].scores]

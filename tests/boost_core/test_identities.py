@@ -121,7 +121,7 @@ def test_two_classes_of_mh_with_stumps_are_binary_adaboost(seed: int, weights: s
     two = train_alone(binned, config_for(Options(init_weights=weights), 30, stump=True))
     assert two.stop_reason == one.stop_reason
     assert [record.edge for record in two.records] == [record.edge for record in one.records]
-    assert two.forest.alpha.tolist() == one.forest.alpha.tolist()
+    assert two.forest.multiplier.tolist() == one.forest.multiplier.tolist()
     assert [record.ln_bound for record in two.records] == pytest.approx([r.ln_bound for r in one.records], abs=1e-12)
     cuts = ("node_feature", "node_kind", "node_bin", "node_missing_left", "node_threshold")
     for name in cuts:

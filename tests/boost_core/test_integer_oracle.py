@@ -46,7 +46,7 @@ def check_against_the_oracle(data: st.DataObject, configuration: str) -> None:
 
     forest, records = result.forest, result.records
     assert result.stop_reason == expected.stop_reason
-    assert forest.alpha.tolist() == [r.alpha for r in expected.rounds]
+    assert forest.multiplier.tolist() == [r.alpha for r in expected.rounds]
     for number, (record, wanted) in enumerate(zip(records, expected.rounds, strict=True)):
         assert nested_tree(forest, number) == wanted.tree
         assert record.edge == wanted.edge

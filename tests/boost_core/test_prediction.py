@@ -18,6 +18,7 @@ def trained_model(name: str = "adaboost_mh", n_classes: int = 4) -> Model:
     return Model(
         config=config,
         features=tuple(Feature(f"x{j}", "double") for j in range(3)),
+        label="kind",
         classes=tuple(range(n_classes)),
         thresholds=binned.binning.thresholds,
         threshold_start=binned.binning.threshold_start,
@@ -70,6 +71,8 @@ def test_wrong_shapes_are_refused(shape: tuple[int, ...]):
 def test_metadata_is_json_ready():
     metadata = trained_model().metadata()
     assert metadata["fingerprint"] == "0000000000000007"
+    assert metadata["label"] == "kind"
     assert metadata["classes"] == [0, 1, 2, 3]
+    assert (metadata["n_columns"], metadata["speech"], metadata["decoding"]) == (4, "votes", "argmax")
     assert metadata["features"][0] == {"name": "x0", "type": "double"}
     assert metadata["config"]["rounds"] == 15

@@ -47,7 +47,7 @@ def test_the_observer_gets_every_record_in_order():
     assert result.stop_reason == StopReason.ROUNDS
     assert tuple(watching.records) == result.records
     assert [record.round for record in result.records] == list(range(1, 8))
-    assert result.forest.n_learners == 7
+    assert (result.forest.n_rounds, result.forest.n_trees) == (7, 7)
     assert set(watching.phases) == {Phase.TRAIN}
     assert all(record.valid_error is None for record in result.records)
 

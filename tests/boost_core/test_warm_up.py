@@ -1,16 +1,91 @@
 """Compiling ahead of a job."""
 
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from numba.core.registry import CPUDispatcher
 
+from boost_core import jit
+from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
+from boost_core.collective import Alone, Collective
+from boost_core.config import TrainingConfig
+from boost_core.errors import ConfigError
+from boost_core.training import TrainingResult
 from boost_core.warm_up import warm_up
-from tests.builders import CONFIGURATIONS, config_for, reference_options
+from tests.builders import (
+    CONFIGURATIONS,
+    ROOT,
+    bin_table,
+    config_for,
+    make_table,
+    member_data,
+    reference_options,
+    train_member,
+)
+from workers.thread_group import ThreadGroup
 
 
+@pytest.mark.parametrize("in_gang", [False, True])
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-def test_every_configuration_warms_up(configuration: str):
+def test_every_configuration_warms_up(configuration: str, in_gang: bool):
     options = replace(reference_options(configuration), max_leaves=4)
     config = config_for(options, 1_000_000, "stump" in configuration)
     for n_classes in (2,) if options.binary else (2, 3, 6):
-        warm_up(config, n_classes)
+        warm_up(config, n_classes, in_gang)
+
+
+def combinations(n_classes: int) -> Iterator[TrainingConfig]:
+    """Every algorithm of the catalogue with every weak learner that it takes as it is set by default."""
+    for name, algorithm in ALGORITHMS.items():
+        for kind in algorithm.weak_learners:
+            try:
+                config = resolve_config({"algorithm": {"name": name, "weak_learner": {"kind": kind}}, "rounds": 4})
+                refuse_classes(config, n_classes)
+            except ConfigError:
+                continue
+            yield config
+
+
+def compiled() -> set[tuple[str, str, str]]:
+    """Module, name and argument types of all machine code that is loaded."""
+    kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
+    own = [each for each in kernels if each.py_func.__module__.startswith("boost_core")]
+    return {(each.py_func.__module__, each.__name__, str(types)) for each in own for types in each.overloads}
+
+
+def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[str, str, str]]]:
+    """What training compiles though it was warmed up for, with algorithm and weak learner. Asks for a fresh process."""
+    binned, found = bin_table(make_table(90, 5, n_classes, seed=1)), []
+    valid = make_table(30, 5, n_classes, seed=2)
+    for config in combinations(n_classes):
+
+        def member(collective: Collective, config: TrainingConfig = config) -> TrainingResult:
+            rank, size = collective.rank, collective.size
+            data = member_data(binned, [(rank * 90 // size, (rank + 1) * 90 // size)], valid)
+            return train_member(replace(data, n_valid=size * data.n_valid), config, collective)
+
+        warm_up(config, n_classes, in_gang)
+        before = compiled()
+        results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
+        assert all(result.records for result in results), config
+        names = config.algorithm.name, config.weak_learner.name
+        found += [(*names, late) for late in sorted(compiled() - before)]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.parametrize("in_gang", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_training_compiles_nothing_after_it_was_warmed_up_for(n_classes: int, in_gang: bool):
+    module = "tests.boost_core.test_warm_up"
+    program = f"from {module} import compiled_late as late; print(late({n_classes}, {in_gang}))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr

@@ -169,7 +169,7 @@ def test_speculation_gives_the_trees_of_the_oracle(max_leaves: int, free: bool):
     binned, options = bin_table(table), Options(free=free, max_leaves=max_leaves)
     expected = reference.boost(binned.grid(), table.labels.tolist(), 3, options, 5)
     result, _ = Gang(binned, spread_rows(45, 2, seed=0)).train(config_for(options, 5))
-    assert result.forest.alpha.tolist() == [each.alpha for each in expected.rounds]
+    assert result.forest.multiplier.tolist() == [each.alpha for each in expected.rounds]
     for number, each in enumerate(expected.rounds):
         assert nested_tree(result.forest, number) == each.tree
     final = scores_by_round(result.forest, table.X)[-1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 from distributed import Client
@@ -62,7 +63,7 @@ def on_gang(
 
 def test_two_runs_in_process_give_one_model(plan: DataPlan, config: TrainingConfig, alone: Model) -> None:
     again = train_in_process(TrainingJob("again", 1, plan, config, 2), NoProgress()).model
-    assert len(again.forest.alpha) == ROUNDS
+    assert again.forest.n_rounds == again.forest.n_trees == ROUNDS
     assert model_sha256(again) == model_sha256(alone)
 
 
@@ -86,4 +87,27 @@ def test_a_member_without_rows_changes_nothing(
     outcome = on_gang(client, plan, config, 3, GangSettings(shuffle_seed=5, idle=(idle,)))
     assert outcome.rows_per_member[idle] == 0
     assert sum(outcome.rows_per_member) == N_ROWS
+    assert model_sha256(outcome.model) == model_sha256(alone)
+
+
+# Algorithm and weak learner: every kind of leaf, of step, and of message between members.
+KINDS: dict[str, dict[str, Any]] = {
+    "mm": {"name": "adaboost_mm", "weak_learner": {"kind": "tree"}},
+    "one vs all": {"name": "one_vs_all", "weak_learner": {"kind": "stump"}},
+    "all pairs": {"name": "all_pairs", "weak_learner": {"kind": "hamming_tree"}},
+    "independent stumps": {"name": "adaboost_mh", "weak_learner": {"kind": "independent_stumps"}},
+    "product": {"name": "adaboost_mh", "weak_learner": {"kind": "product"}},
+    "real leaves": {"name": "adaboost_mh", "weak_learner": {"kind": "real_tree"}},
+    "samme": {"name": "samme", "weak_learner": {"kind": "tree"}},
+    "resampling": {"name": "multiclass_adaboost", "sampling": "resample", "weak_learner": {"kind": "tree"}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_algorithm_gives_the_same_model(client: Client, plan: DataPlan, kind: str) -> None:
+    config = resolve_config({"algorithm": KINDS[kind], "rounds": ROUNDS, "seed": 7})
+    alone = train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress()).model
+    assert alone.forest.n_rounds == ROUNDS
+    outcome = on_gang(client, plan, config, 2, GangSettings(shuffle_seed=3))
+    assert all(rows > 0 for rows in outcome.rows_per_member)
     assert model_sha256(outcome.model) == model_sha256(alone)

@@ -96,6 +96,11 @@ def test_scores_go_with_labels(predictor: httpx.Client) -> None:
     answer = post(predictor, {"rows": ROWS, "output": ["labels", "scores"]}).json()
     best = [CLASSES[int(np.argmax(row))] for row in answer["scores"]]
     assert best == answer["labels"]
+    likely = post(predictor, {"rows": ROWS, "output": ["labels", "probabilities"]}).json()
+    assert [len(row) for row in likely["probabilities"]] == [len(answer["classes"])] * len(ROWS)
+    for label, row in zip(likely["labels"], likely["probabilities"], strict=True):
+        assert sum(row) == pytest.approx(1.0)
+        assert answer["classes"][row.index(max(row))] == label
     only = post(predictor, {"rows": ROWS, "output": ["scores"]}).json()
     assert "labels" not in only
     assert only["scores"] == answer["scores"]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from boost_core.config import Stopping
 from service.errors import Problem, RequestRefused
 from service.requests import parse, prepare, resolve
 from service.submission import body_hash
@@ -20,7 +21,7 @@ MINIMAL: dict[str, Any] = {
 }
 
 
-def test_the_example_of_the_design_needs_only_its_stopping_removed(data_root: Path) -> None:
+def test_the_example_of_the_design_is_a_request(data_root: Path) -> None:
     body = {
         "name": "letters",
         "data": {
@@ -36,13 +37,14 @@ def test_the_example_of_the_design_needs_only_its_stopping_removed(data_root: Pa
         "rounds": 500,
         "max_bins": 255,
         "seed": 0,
-        "stopping": None,
+        "stopping": {"metric": "error", "patience": 50},
         "resources": {"workers": "auto"},
     }
     plan, config = prepare(parse(body), data_root)
     assert [feature.name for feature in plan.features] == list(FEATURES)
     assert (config.rounds, config.max_bins, config.seed) == (500, 255, 0)
     assert config.weak_learner.parameters["max_leaves"] == 21
+    assert config.stopping == Stopping("error", 50)
 
 
 def test_defaults_are_filled_in(data_root: Path) -> None:

@@ -6,12 +6,16 @@ Each function is one way a member can behave; the member of the highest rank is 
 import os
 import signal
 import time
+from dataclasses import fields
 
 import numpy as np
 
+from boost_core.binning import make_binning
 from boost_core.collective import Collective
+from boost_core.decoding import plain_decoding
 from boost_core.errors import BoundBroken
-from boost_core.model import Forest, Model, RoundFigures
+from boost_core.forest import make_forest
+from boost_core.model import Model, RoundFigures
 from boost_core.records import RoundRecord, StopReason
 from workers.errors import DataError
 from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
@@ -24,15 +28,12 @@ def record(number: int) -> RoundRecord:
 
 
 def empty_model(assignment: Assignment) -> Model:
-    zero, none = np.zeros(1, np.int64), np.empty(0, np.int64)
-    integers, floats = np.empty(0, np.int32), np.empty(0)
-    forest = Forest(
-        zero, zero, integers, np.empty(0, np.int8), integers, floats, np.empty(0, np.bool_), integers,
-        integers, np.empty((0, 2), np.int8), none,
-    )  # fmt: skip
-    figures = RoundFigures(floats, floats, floats, floats, floats)
-    config, classes = assignment.job.config, assignment.job.plan.classes
-    return Model(config, (), classes, floats, zero, forest, figures, 0, 1)
+    binning = make_binning([], [])
+    forest = make_forest([], [], plain_decoding(2), binning)
+    figures = RoundFigures(*(np.empty(0) for _ in fields(RoundFigures)))
+    config, plan = assignment.job.config, assignment.job.plan
+    starts = binning.threshold_start
+    return Model(config, (), plan.label, plan.classes, binning.thresholds, starts, forest, figures, 0, 1)
 
 
 def outcome(assignment: Assignment, rounds: list[RoundProgress], reason: StopReason) -> MemberOutcome:

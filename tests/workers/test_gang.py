@@ -221,7 +221,7 @@ def test_a_waiting_gang_can_be_given_up(client: Client) -> None:
         outcome = train_on_gang(new_job(), client, 1, follower, members("happy"))
     assert outcome.stop_reason is StopReason.CANCELLED
     assert (outcome.workers, outcome.rounds, outcome.rows_per_member) == (0, (), ())
-    assert outcome.model.forest.n_learners == 0
+    assert (outcome.model.forest.n_rounds, outcome.model.forest.n_trees) == (0, 0)
     assert model_sha256(from_bytes(to_bytes(outcome.model))) == model_sha256(outcome.model)
     assert follower.phases == []
 

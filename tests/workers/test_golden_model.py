@@ -13,7 +13,7 @@ from tests.workers.parquet_tables import write
 from workers.model_file import model_sha256, read_model
 from workers.scoring import predict_table
 
-SHA256 = "7f1af2f2aee8f251a8d04677a4b318e12af304ec75b8641ad6674fd18a48f450"
+SHA256 = "6551c950e88fadc8cb96fa5691e4096ce130562b5fac0a5d7b14bf621b9267a1"
 LABELS = ["cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "ash", "birch", "cedar", "birch", "birch"]
 N_WRONG = 44
 
@@ -29,7 +29,8 @@ def test_the_golden_file_loads():
     assert model.classes == CLASSES
     assert model.features == (Feature("girth", "int64"), Feature("height", "double"), Feature("evergreen", "bool"))
     assert model.config.algorithm.name == "adaboost_mh"
-    assert (model.config.rounds, model.forest.n_learners, model.n_rows) == (10, 10, N_ROWS)
+    assert (model.config.rounds, model.forest.n_rounds, model.n_rows) == (10, 10, N_ROWS)
+    assert model.label == "label"
 
 
 def test_the_golden_file_predicts_what_it_always_did(tmp_path: Path):

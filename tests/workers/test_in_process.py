@@ -284,17 +284,17 @@ def codes_of(model: Model, X: NDArray[np.float64]) -> NDArray[np.int64]:
 def binned_scores(model: Model, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Scores by walking the trees on bins, a row at a time."""
     forest, missing = model.forest, np.diff(model.threshold_start) + 1
-    scores = np.zeros((len(codes), forest.leaf_votes.shape[1]), np.int64)
-    for learner in range(forest.n_learners):
+    scores = np.zeros((len(codes), forest.n_columns), np.int64)
+    for tree in range(forest.n_trees):
         for row, code in enumerate(codes):
-            leaf = forest.leaf_start[learner] + leaf_of(forest, learner, code, missing)
-            scores[row] += forest.alpha[learner] * forest.leaf_votes[leaf]
+            leaf = forest.leaf_start[tree] + leaf_of(forest, tree, code, missing)
+            scores[row] += forest.multiplier[tree] * forest.payload[leaf]
     return scores
 
 
-def leaf_of(forest: Forest, learner: int, code: NDArray[np.int64], missing: NDArray[np.int64]) -> int:
-    first = int(forest.node_start[learner])
-    place = 0 if forest.node_start[learner + 1] > first else -1
+def leaf_of(forest: Forest, tree: int, code: NDArray[np.int64], missing: NDArray[np.int64]) -> int:
+    first = int(forest.node_start[tree])
+    place = 0 if forest.node_start[tree + 1] > first else -1
     while place >= 0:
         node = first + place
         feature = forest.node_feature[node]

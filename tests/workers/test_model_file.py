@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from boost_core.binning import midpoints
 from boost_core.config import TrainingConfig
 from boost_core.cut import CutKind
+from boost_core.decoding import Decoding, Rule, plain_decoding
+from boost_core.fitted import ALL_COLUMNS, Speech
 from boost_core.model import FORMAT_VERSION, Feature, Forest, Model, RoundFigures
 from boost_core.prediction import predict, scores
-from tests.builders import Table, forest_arrays, make_table
+from tests.builders import Table, arrays_of, forest_arrays, make_table, part_of_forest
 from tests.workers.parquet_tables import (
     columns_of,
     job_of,
@@ -56,10 +58,8 @@ def everything(model: Model) -> dict[str, Any]:
 
 def without_learners(model: Model) -> Model:
     """A run that found nothing to learn."""
-    none = {name: getattr(model.forest, name)[:0] for name in vars(model.forest)}
-    starts = {"node_start": np.zeros(1, np.int64), "leaf_start": np.zeros(1, np.int64)}
     figures = RoundFigures(*(np.empty(0) for _ in fields(RoundFigures)))
-    return replace(model, forest=Forest(**(none | starts)), figures=figures)
+    return replace(model, forest=part_of_forest(model.forest, 0, 0), figures=figures)
 
 
 # --- round trip ---------------------------------------------------------------------------------------------
@@ -79,7 +79,8 @@ def test_a_model_comes_back_to_the_bit(tmp_path: Path, model: Model, table: Tabl
 def test_loaded_arrays_are_writable_as_trained_ones(model: Model):
     """Kernels are compiled once more for read-only arrays: seconds, at the first prediction."""
     loaded = from_bytes(to_bytes(model))
-    assert all(array.flags.writeable for array in vars(loaded.forest).values())
+    assert all(array.flags.writeable for array in arrays_of(loaded.forest).values())
+    assert all(array.flags.writeable for array in vars(loaded.figures).values())
     assert loaded.thresholds.flags.writeable
 
 
@@ -90,11 +91,32 @@ def test_a_model_without_weak_learners_comes_back(model: Model, table: Table):
     assert set(predict(loaded, table.X).tolist()) == {0}
 
 
-def test_a_model_of_one_score_column_comes_back(tmp_path: Path):
-    algorithm = {"name": "adaboost", "weak_learner": {"kind": "stump"}}
-    model = train_table(tmp_path, make_table(60, 2, 2, seed=2), small_config(algorithm=algorithm))
-    assert model.forest.leaf_votes.shape[1] == 1
-    assert everything(from_bytes(to_bytes(model))) == everything(model)
+# Every way in which trees speak and scores are decoded: algorithm, weak learner, classes, score columns, trees a round.
+KINDS = [
+    ("adaboost", "stump", 2, 1, 1),
+    ("adaboost_mh", "tree", 3, 3, 1),
+    ("adaboost_mh", "real_tree", 3, 3, 1),
+    ("adaboost_mh", "independent_stumps", 3, 3, 3),
+    ("adaboost_mm", "tree", 3, 3, 1),
+    ("samme", "tree", 4, 4, 1),
+    ("one_vs_all", "stump", 3, 3, 3),
+    ("all_pairs", "hamming_tree", 4, 6, 6),
+    ("ecoc", "stump", 3, 16, 16),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "n_classes", "n_columns", "n_trees"), KINDS)
+def test_models_of_every_kind_come_back(
+    tmp_path: Path, name: str, kind: str, n_classes: int, n_columns: int, n_trees: int
+):
+    algorithm = {"name": name, "weak_learner": {"kind": kind}}
+    table = make_table(60, 2, n_classes, seed=2)
+    model = train_table(tmp_path, table, small_config(rounds=3, algorithm=algorithm))
+    assert (model.forest.n_columns, model.forest.n_rounds, model.forest.n_trees) == (n_columns, 3, 3 * n_trees)
+    loaded = from_bytes(to_bytes(model))
+    assert everything(loaded) == everything(model)
+    assert predict(loaded, table.X).tolist() == predict(model, table.X).tolist()
+    assert model_sha256(loaded) == model_sha256(model)
 
 
 @pytest.mark.parametrize(
@@ -109,14 +131,17 @@ def test_classes_come_back_as_they_are(model: Model, classes: tuple[Any, ...]):
 
 @st.composite
 def random_models(draw: Callable[[Any], Any], base: Model) -> Model:
-    """Models of any shape: trees with random cuts, extreme thresholds and alphas, figures with NaN and infinities."""
+    """Models of any shape: trees with random cuts, extreme thresholds and steps, figures with NaN and infinities."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_features, n_classes = draw(st.integers(1, 5)), draw(st.integers(2, 6))
-    n_columns = 1 if n_classes == 2 and draw(st.booleans()) else n_classes
+    decoding = draw(decodings(n_classes, rng))
+    n_columns = decoding.code.shape[1]
     sizes = draw(st.lists(st.integers(0, 6), max_size=5))
     starts = [np.concatenate([[0], np.cumsum([size + extra for size in sizes], dtype=np.int64)]) for extra in (0, 1)]
     children = [grow(size, rng) for size in sizes]
-    n_nodes, n_learners = sum(sizes), len(sizes)
+    n_nodes, n_trees = sum(sizes), len(sizes)
+    round_start = np.array([0, *sorted(rng.integers(0, n_trees + 1, draw(st.integers(0, 3)))), n_trees], np.int64)
+    n_rounds = len(round_start) - 1
     extremes = np.array([NAN, np.inf, -np.inf, -0.0, 5e-324, 1.5])
     thresholds = [midpoints(np.unique(rng.normal(size=rng.integers(1, 6)))) for _ in range(n_features)]
     forest = Forest(
@@ -129,13 +154,17 @@ def random_models(draw: Callable[[Any], Any], base: Model) -> Model:
         node_missing_left=rng.random(n_nodes) < 0.5,
         node_left=np.concatenate([np.empty(0, np.int32), *(left for left, _ in children)]).astype(np.int32),
         node_right=np.concatenate([np.empty(0, np.int32), *(right for _, right in children)]).astype(np.int32),
-        leaf_votes=rng.integers(-128, 128, (n_nodes + n_learners, n_columns)).astype(np.int8),
-        alpha=rng.integers(-(2**62), 2**62, n_learners),
+        multiplier=rng.integers(-(2**62), 2**62, n_trees),
+        round_start=round_start,
+        n_columns=n_columns,
+        decoding=decoding,
+        **draw(spoken(n_nodes + n_trees, n_trees, n_columns, rng)),
     )
-    figures = RoundFigures(*(rng.choice(extremes, n_learners) for _ in fields(RoundFigures)))
+    figures = RoundFigures(*(rng.choice(extremes, n_rounds) for _ in fields(RoundFigures)))
     return Model(
         config=base.config,
         features=tuple(Feature(draw(st.text(max_size=3)), "double") for _ in range(n_features)),
+        label=draw(st.text(max_size=3)),
         classes=tuple(range(n_classes)),
         thresholds=np.concatenate(thresholds),
         threshold_start=np.concatenate([[0], np.cumsum([len(t) for t in thresholds])]).astype(np.int64),
@@ -144,6 +173,32 @@ def random_models(draw: Callable[[Any], Any], base: Model) -> Model:
         fingerprint=draw(st.integers(0, 2**64 - 1)),
         n_rows=draw(st.integers(0, 2**60)),
     )
+
+
+@st.composite
+def decodings(draw: Callable[[Any], Any], n_classes: int, rng: np.random.Generator) -> Decoding:
+    rules = [Rule.ARGMAX, Rule.LOSS, Rule.HAMMING, *([Rule.BINARY] if n_classes == 2 else [])]
+    rule = draw(st.sampled_from(rules))
+    if rule in (Rule.ARGMAX, Rule.BINARY):
+        return plain_decoding(1 if rule is Rule.BINARY else n_classes)
+    return Decoding(rule, rng.integers(-1, 2, (n_classes, draw(st.integers(1, 9)))).astype(np.int8))
+
+
+@st.composite
+def spoken(
+    draw: Callable[[Any], Any], n_leaves: int, n_trees: int, n_columns: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """What the leaves say, and for which columns: speech, payload and column of a forest."""
+    speech = draw(st.sampled_from(list(Speech)))
+    every = np.full(n_trees, ALL_COLUMNS, np.int32)
+    if speech is Speech.LABEL:
+        labels = rng.integers(0, n_columns, (n_leaves, 1)).astype(np.int32)
+        return {"speech": speech, "payload": labels, "column": every}
+    limit, kind = (128, np.int8) if speech is Speech.VOTES else (2**31, np.int32)
+    by_column = n_trees > 0 and draw(st.booleans())
+    payload = rng.integers(-limit, limit, (n_leaves, 1 if by_column else n_columns)).astype(kind)
+    column = rng.integers(0, n_columns, n_trees).astype(np.int32) if by_column else every
+    return {"speech": speech, "payload": payload, "column": column}
 
 
 def grow(n_nodes: int, rng: np.random.Generator) -> tuple[list[int], list[int]]:
@@ -176,7 +231,13 @@ def changed_models(model: Model) -> Iterator[tuple[str, Model]]:
     """One smallest change a part of the model."""
     yield "config", replace(model, config=replace(model.config, seed=model.config.seed + 1))
     yield "features", replace(model, features=(replace(model.features[0], name="other"), *model.features[1:]))
+    yield "label", replace(model, label="other")
     yield "classes", replace(model, classes=(*model.classes[:-1], 99))
+    yield "speech", replace(model, forest=replace(model.forest, speech=Speech.VALUES))
+    for rule in (Rule.LOSS, Rule.HAMMING):
+        code = np.ones((len(model.classes), model.forest.n_columns), np.int8)
+        yield rule.value, replace(model, forest=replace(model.forest, decoding=Decoding(rule, code)))
+    yield "code", replace(model, forest=replace(model.forest, decoding=Decoding(Rule.LOSS, -code)))
     yield "fingerprint", replace(model, fingerprint=model.fingerprint ^ 1)
     yield "n_rows", replace(model, n_rows=model.n_rows + 1)
     for part, owner in (("", model), ("forest", model.forest), ("figures", model.figures)):
@@ -190,14 +251,14 @@ def changed_models(model: Model) -> Iterator[tuple[str, Model]]:
 
 def test_every_part_counts_in_the_hash(model: Model):
     hashes = {name: model_sha256(changed) for name, changed in changed_models(model)}
-    assert len(hashes) == 5 + 2 + len(fields(Forest)) + len(fields(RoundFigures))
+    assert len(hashes) == 10 + 2 + (len(fields(Forest)) - 3) + len(fields(RoundFigures))
     assert len({*hashes.values(), model_sha256(model)}) == len(hashes) + 1
 
 
 def test_the_hash_does_not_depend_on_memory_layout(model: Model):
-    strided = np.asfortranarray(model.forest.leaf_votes)
+    strided = np.asfortranarray(model.forest.payload)
     big_endian = model.thresholds.astype(">f8")
-    other = replace(model, thresholds=big_endian, forest=replace(model.forest, leaf_votes=strided))
+    other = replace(model, thresholds=big_endian, forest=replace(model.forest, payload=strided))
     assert model_sha256(other) == model_sha256(model)
     assert everything(from_bytes(to_bytes(other))) == everything(model)
 
@@ -211,8 +272,12 @@ def test_nothing_in_the_file_says_where_it_was_trained(tmp_path: Path, table: Ta
     content = to_bytes(first.model)
     assert content == to_bytes(train_plan(plan).model)
     assert b"secret" not in content
-    assert set(first.model.metadata()) == {"format_version", "config", "features", "classes", "fingerprint", "n_rows"}
-    assert set(first.model.metadata()["config"]) == {"algorithm", "weak_learner", "rounds", "max_bins", "seed"}
+    assert set(first.model.metadata()) == {
+        "format_version", "config", "features", "label", "classes", "n_columns", "speech", "decoding", "fingerprint",
+        "n_rows",
+    }  # fmt: skip
+    config = {"algorithm", "weak_learner", "rounds", "max_bins", "seed", "stopping"}
+    assert set(first.model.metadata()["config"]) == config
 
 
 def test_canonical_json_is_sorted_and_bare():
@@ -263,13 +328,20 @@ def test_other_format_versions_are_refused_by_name(model: Model, version: Any):
     assert f"has model format {version!r}; this release reads format {FORMAT_VERSION}" in message
 
 
+KEYS = (
+    "config", "features", "label", "classes", "n_columns", "speech", "decoding", "fingerprint", "n_rows", "sha256",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, None) for name in ("config", "features", "classes", "fingerprint", "n_rows", "n_columns", "sha256")),
-        *((name, 5) for name in ("config", "features", "classes", "fingerprint", "sha256")),
-        *((name, "x") for name in ("config", "features", "classes", "fingerprint", "n_rows", "n_columns", "sha256")),
-        *(("n_columns", value) for value in (0, -1, 2, 1.5)),
+        *((name, None) for name in KEYS),
+        *((name, 5) for name in KEYS if name != "n_rows"),
+        *((name, "x") for name in KEYS),
+        *(("n_columns", value) for value in (0, -1, 2, 1.5, 3.0, True, 2**70)),
+        *(("speech", value) for value in ("values", "label", ["votes"])),
+        *(("decoding", value) for value in ("binary", "loss", "hamming")),
         ("features", [{"name": "x"}]),
         ("classes", [1]),
         ("config", {"algorithm": {"name": "adaboost"}}),
@@ -347,11 +419,56 @@ def bent_forests(forest: Forest) -> Iterator[tuple[str, Forest]]:
         "a leaf too few",
         replace(
             forest,
-            leaf_votes=forest.leaf_votes[:-1],
+            payload=forest.payload[:-1],
             leaf_start=np.minimum(forest.leaf_start, forest.leaf_start[-1] - 1),
         ),
     )
-    yield "votes of other classes", replace(forest, leaf_votes=forest.leaf_votes[:, :2].copy())
+    yield "votes of other classes", replace(forest, payload=forest.payload[:, :2].copy())
+    yield from bent_speech(forest)
+    yield from bent_decodings(forest)
+    for title, starts in {
+        "rounds of more trees": [0, 1, forest.n_trees + 1],
+        "rounds of fewer trees": [0, 1],
+        "rounds that do not begin": [1, forest.n_trees],
+        "rounds that go back": [0, 2, 1, forest.n_trees],
+        "no rounds": [],
+        "a round without figures": [0, 0, *range(1, forest.n_trees + 1)],
+    }.items():
+        yield title, replace(forest, round_start=np.array(starts, np.int64))
+
+
+def bent_speech(forest: Forest) -> Iterator[tuple[str, Forest]]:
+    one, every = forest.payload[:, :1].copy(), np.zeros(forest.n_trees, np.int32)
+    for title, speech, payload, column in (
+        ("a column too many", Speech.VOTES, one, every + 3),
+        ("a negative column", Speech.VOTES, forest.payload, every - 2),
+        ("votes of one column for all", Speech.VOTES, one, every - 1),
+        ("votes of all columns for one", Speech.VOTES, forest.payload, every),
+        ("some trees for one column", Speech.VOTES, one, every - (np.arange(forest.n_trees) == 0)),
+        ("a label too many", Speech.LABEL, np.full(one.shape, 3, np.int32), every - 1),
+        ("a negative label", Speech.LABEL, np.full(one.shape, -1, np.int32), every - 1),
+        ("labels of one column", Speech.LABEL, np.zeros(one.shape, np.int32), every),
+        ("labels of all columns", Speech.LABEL, np.zeros(forest.payload.shape, np.int32), every - 1),
+    ):
+        yield title, replace(forest, speech=speech, payload=payload, column=column.astype(np.int32))
+
+
+def bent_decodings(forest: Forest) -> Iterator[tuple[str, Forest]]:
+    code = np.ones((3, 3), np.int8)
+    for title, rule, bad in (
+        ("no code", Rule.LOSS, code[:0]),
+        ("a code of fewer classes", Rule.LOSS, code[:2]),
+        ("a code of more classes", Rule.HAMMING, np.concatenate([code, code])),
+        ("a code of other numbers", Rule.HAMMING, 2 * code),
+        ("a code of the least number", Rule.HAMMING, np.full((3, 3), -128, np.int8)),
+        ("a code that nobody uses", Rule.ARGMAX, code),
+        ("two classes of three", Rule.BINARY, code[:0]),
+    ):
+        yield title, replace(forest, decoding=Decoding(rule, bad))
+    more = replace(forest, n_columns=4, payload=np.ones((len(forest.payload), 4), np.int8))
+    yield "more scores than classes", replace(more, decoding=plain_decoding(4))
+    one = replace(forest, n_columns=1, payload=np.ones((len(forest.payload), 1), np.int8))
+    yield "a score for three classes", replace(one, decoding=plain_decoding(1))
 
 
 def test_trees_that_cannot_be_followed_are_refused_whatever_the_hash(model: Model):
@@ -360,7 +477,8 @@ def test_trees_that_cannot_be_followed_are_refused_whatever_the_hash(model: Mode
     for title, forest in bent_forests(model.forest):
         assert "is a damaged model file" in refusal(to_bytes(replace(model, forest=forest))), title
         titles.append(title)
-    assert len(titles) == 8
+    assert len(titles) == 8 + 9 + 9 + 6
+    assert len(set(titles)) == len(titles)
 
 
 def test_thresholds_that_do_not_fit_are_refused(model: Model):
@@ -371,6 +489,25 @@ def test_thresholds_that_do_not_fit_are_refused(model: Model):
         replace(model, features=model.features[:-1]),
     ):
         assert "is a damaged model file" in refusal(to_bytes(changed))
+
+
+def test_figures_that_do_not_fit_are_refused(model: Model):
+    for field in fields(RoundFigures):
+        fewer = replace(model.figures, **{field.name: getattr(model.figures, field.name)[:-1]})
+        assert "is a damaged model file" in refusal(to_bytes(replace(model, figures=fewer)))
+
+
+@pytest.mark.parametrize("name", ["multiplier", "column", "payload", "node_left", "node_threshold"])
+def test_nulls_are_refused(model: Model, name: str):
+    with pa.ipc.open_file(pa.BufferReader(to_bytes(model))) as reader:
+        table = reader.read_all()
+    values, place = table.column(name).to_pylist(), table.schema.get_field_index(name)
+    damages = [[None, *values[1:]]]
+    if isinstance(values[0], list):
+        damages.append([[None, *values[0][1:]], *values[1:]])
+    for damaged in damages:
+        column = pa.array(damaged, table.schema.field(name).type)
+        assert "values are missing" in refusal(arrow_file(table.set_column(place, name, column)))
 
 
 # --- writing ------------------------------------------------------------------------------------------------

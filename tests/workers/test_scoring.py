@@ -1,5 +1,6 @@
 """Tables are predicted by column name, and compared with their labels where they have them."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -93,13 +94,13 @@ def test_without_a_label_column_there_is_no_error(tmp_path: Path, model: Model, 
     assert (list(found.labels), found.error) == (expected, None)
 
 
-def test_the_label_column_may_have_any_name_or_be_ignored(tmp_path: Path, model: Model, table: Table, columns: Columns):
+def test_the_label_column_is_the_models_or_the_one_named(tmp_path: Path, model: Model, table: Table, columns: Columns):
     columns["kind"] = columns.pop("label")
     path = write(tmp_path / "t.parquet", columns)
     found = predict_table(model, [path], "kind")
     assert found.error == error_of(list(found.labels), table.labels)
     assert predict_table(model, [path]).error is None
-    assert predict_table(model, [path], None).error is None
+    assert predict_table(replace(model, label="kind"), [path]).error == found.error
 
 
 def test_files_without_the_label_are_not_counted(tmp_path: Path, model: Model, table: Table, columns: Columns):

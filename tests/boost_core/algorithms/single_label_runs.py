@@ -203,6 +203,12 @@ def check_oracle(table: Table, body: Body, rounds: int = ROUNDS, seed: int = 0) 
     """The engine equals the integer oracle: trees, steps and errors to the bit."""
     expected = oracle.boost(table.grid(), table.labels.tolist(), table.n_classes, full_body(body), rounds, seed)
     result = train_alone(table, body, rounds, seed)
+    check_run(table, result, expected)
+    return result
+
+
+def check_run(table: Table, result: TrainingResult, expected: oracle.NaiveRun) -> None:
+    """Trees, steps and errors of a run equal those of an oracle to the bit."""
     assert result.stop_reason == expected.stop_reason
     assert result.forest.multiplier.tolist() == [each.units for each in expected.rounds]
     assert nested_trees(result.forest) == [each.tree for each in expected.rounds]
@@ -216,7 +222,6 @@ def check_oracle(table: Table, body: Body, rounds: int = ROUNDS, seed: int = 0) 
     if expected.rounds:
         last = scores_by_round(table, result)[-1] * 2.0**20
         assert last.astype(np.int64).tolist() == [list(row) for row in expected.rounds[-1].scores]
-    return result
 
 
 def check_gang(table: Table, body: Body, rounds: int = ROUNDS, seed: int = 0) -> None:

@@ -28,6 +28,14 @@ def test_exp_is_within_two_units_in_the_last_place():
     assert worst <= ULPS
 
 
+def test_log1p_and_atan_are_within_five_units_in_the_last_place():
+    random = np.random.default_rng(4)
+    for x in [*random.normal(size=400), *10 ** random.uniform(-12, 12, 400), 0.0, 1.0, -1.0, 1e300]:
+        assert abs(float(ieee_math.atan(float(x))) - math.atan(x)) <= 5 * math.ulp(math.atan(x))
+        size = abs(float(x))
+        assert abs(float(ieee_math.log1p(size)) - math.log1p(size)) <= 5 * math.ulp(math.log1p(size))
+
+
 def test_exp_of_zero_is_one():
     assert float(ieee_math.exp(0.0)) == 1.0
     assert float(ieee_math.exp(-0.0)) == 1.0

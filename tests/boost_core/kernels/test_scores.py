@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
+from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.scores import WIDEN_AT, Scores, predicted_classes, zero_scores
 from boost_core.team import Team
+from boost_core.tree import NODE_FIELDS, Tree
 from tests import reference
 
 SHAPES = [(0, 3), (1, 1), (40, 1), (40, 2), (37, 6), (5, 26)]
+
+
+def part_of(payload: np.ndarray, column: int = ALL_COLUMNS) -> Part:
+    """A tree of which only the leaves matter."""
+    return Part(Tree(np.empty((0, NODE_FIELDS), np.int64), payload, 0, np.empty(0, np.int32)), column)
 
 
 def random_scores(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -42,11 +49,27 @@ def test_payloads_are_added_to_each_rows_leaf(shape: tuple[int, int]):
     scores, naive = zero_scores(*shape), [[0] * shape[1] for _ in range(shape[0])]
     with Team(1) as team:
         for _ in range(3):
-            payload = random.integers(-99, 99, (4, shape[1]))
+            payload = random.integers(-99, 99, (4, shape[1])).astype(np.int32)
             leaf_of_row = random.integers(0, 4, shape[0]).astype(np.int32)
-            scores.add(payload, leaf_of_row, team)
+            scores.add(part_of(payload), Speech.VALUES, 3, leaf_of_row, team)
             for i, leaf in enumerate(leaf_of_row):
-                naive[i] = [a + int(b) for a, b in zip(naive[i], payload[leaf], strict=True)]
+                naive[i] = [a + 3 * int(b) for a, b in zip(naive[i], payload[leaf], strict=True)]
+    assert scores.values.tolist() == naive
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_labels_and_parts_of_one_column_are_added_there_only(shape: tuple[int, int]):
+    random = np.random.default_rng(shape[0])
+    scores, naive = zero_scores(*shape), [[0] * shape[1] for _ in range(shape[0])]
+    column = shape[1] - 1
+    labels, payload = random.integers(0, shape[1], (4, 1)), random.integers(-99, 99, (4, 1))
+    leaf_of_row = random.integers(0, 4, shape[0]).astype(np.int32)
+    with Team(1) as team:
+        scores.add(part_of(labels.astype(np.int32)), Speech.LABEL, 5, leaf_of_row, team)
+        scores.add(part_of(payload.astype(np.int32), column), Speech.VALUES, -7, leaf_of_row, team)
+    for i, leaf in enumerate(leaf_of_row):
+        naive[i][int(labels[leaf, 0])] += 5
+        naive[i][column] -= 7 * int(payload[leaf, 0])
     assert scores.values.tolist() == naive
 
 
@@ -54,12 +77,13 @@ def test_scores_widen_before_they_could_overflow_and_keep_their_values():
     step = 12 << 20
     rounds = 300  # 300 * 12 * 2**20 passes 2**31
     leaf_of_row = np.array([0, 1, 0], np.int32)
-    payload = np.array([[step, -step], [-step, step]])
+    part = part_of(np.array([[1, -1], [-1, 1]], np.int32))
     scores, naive = zero_scores(3, 2), np.zeros((3, 2), object)
     with Team(1) as team:
         for number in range(1, rounds + 1):
-            scores.add(payload, leaf_of_row, team)
-            naive = naive + payload[leaf_of_row].astype(object)
+            scores.widen(np.array([step]), Fitted((part,), Speech.VOTES))
+            scores.add(part, Speech.VOTES, step, leaf_of_row, team)
+            naive = naive + step * part.tree.payload[leaf_of_row].astype(object)
             assert scores.values.tolist() == naive.tolist()
             assert scores.values.dtype == (np.int64 if number * step >= WIDEN_AT else np.int32)
     assert int(np.abs(scores.values).max()) == rounds * step > 2**31

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from boost_core import forest as forests
+from boost_core.decoding import plain_decoding
+from boost_core.fitted import Speech, one_tree
+from boost_core.model import Forest
 from boost_core.prediction import forest_scores
 from boost_core.scores import UNIT
 from boost_core.team import Team
@@ -41,10 +44,16 @@ def random_forest(seed: int) -> tuple[BinnedTable, list[Tree], list[int]]:
     return binned, trees, random.integers(1, 1 << 22, len(trees)).tolist()
 
 
+def forest_of(trees: list[Tree], alphas: list[int], binned: BinnedTable) -> Forest:
+    """A forest of three columns, a tree a round."""
+    rounds = [one_tree(tree, Speech.VOTES) for tree in trees]
+    return forests.make_forest(rounds, [np.array([alpha]) for alpha in alphas], plain_decoding(3), binned.binning)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_rows_reach_the_same_leaf_by_bins_as_by_a_naive_walk(seed: int):
     binned, trees, alphas = random_forest(seed)
-    forest = forests.make_forest(trees, alphas, 3, binned.binning)
+    forest = forest_of(trees, alphas, binned)
     grid = binned.grid()
     with Team(1) as team:
         for number, tree in enumerate(trees):
@@ -56,7 +65,7 @@ def test_rows_reach_the_same_leaf_by_bins_as_by_a_naive_walk(seed: int):
 @pytest.mark.parametrize("seed", range(5))
 def test_raw_rows_get_the_scores_of_their_bins(seed: int):
     binned, trees, alphas = random_forest(seed)
-    forest = forests.make_forest(trees, alphas, 3, binned.binning)
+    forest = forest_of(trees, alphas, binned)
     grid = binned.grid()
     naive = np.zeros((binned.table.n_rows, 3), np.int64)
     for number, alpha in enumerate(alphas):
@@ -72,7 +81,7 @@ def test_unseen_values_and_values_at_thresholds_go_where_their_bins_go():
     random = np.random.default_rng(0)
     values = np.concatenate([thresholds, np.nextafter(thresholds, -np.inf), [-np.inf, np.inf, -1e9, 1e9, np.nan, -0.0]])
     unseen = Table(random.choice(values, (200, 4)), np.zeros(200, np.int32), 3)
-    forest = forests.make_forest(trees, alphas, 3, binned.binning)
+    forest = forest_of(trees, alphas, binned)
     codes = bin_rows(unseen, binned.binning)
     by_bins = np.zeros((200, 3), np.int64)
     with Team(1) as team:
@@ -94,8 +103,8 @@ def test_thresholds_of_nodes():
 
 def test_a_forest_without_trees_scores_zero():
     binned, _, _ = random_forest(2)
-    empty = forests.make_forest([], [], 3, binned.binning)
-    assert empty.n_learners == 0
+    empty = forest_of([], [], binned)
+    assert (empty.n_trees, empty.n_rounds) == (0, 0)
     assert forest_scores(empty, binned.table.X).tolist() == [[0, 0, 0]] * binned.table.n_rows
 
 

@@ -1,0 +1,89 @@
+"""From scores to class probabilities: the inverse of each loss's minimiser over the population.
+
+    link       algorithms                                 probability of class k
+    sigmoid    adaboost                                   sigmoid(2 f) of the second class
+    sigmoids   adaboost_mh, one_vs_all                    sigmoid(2 F_k - offset), normalised over the classes
+    double     exponential loss over pairs (MM, MR, ...)  softmax(2 F)
+    plain      adaboost_m1, adaboost_m2, samme, *_mcboost softmax(F)
+    shares     os_zero_one                                share of the votes
+    distances  output codes                               softmax of minus the distance to the class's code word
+
+The offset undoes the initial weights of adaboost_mh: ln(K - 1) for asymmetric ones, else 0 (balanced weights then give
+the probabilities of a population in which all classes are equally frequent). These are not decisions of a model, so
+library functions do; the predicted class always has the largest probability, also where two round to one float.
+"""
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.decoding import Decoding, Rule
+
+Floats = NDArray[np.float64]
+
+
+class Link(enum.StrEnum):
+    """How an algorithm's scores become probabilities."""
+
+    SIGMOID = "sigmoid"
+    SIGMOIDS = "sigmoids"
+    DOUBLE = "double"
+    PLAIN = "plain"
+    SHARES = "shares"
+    DISTANCES = "distances"
+
+
+def probabilities_of(
+    link: Link, scores: Floats, offset: float, decoding: Decoding, predicted: NDArray[np.int32]
+) -> Floats:
+    """float64 [n_rows, n_classes], rows sum to 1; scores [n_rows, n_columns], predicted [n_rows] class indices."""
+    if link is Link.SIGMOID:
+        second = 1.0 / (1.0 + np.exp(-2.0 * np.clip(scores[:, 0], -300.0, 300.0)))
+        found = np.stack([1.0 - second, second], axis=1)
+    elif link is Link.SHARES:
+        found = _shares(scores)
+    else:
+        found = _softmax(_logits(link, scores, offset, decoding))
+    return _prefer(found, predicted)
+
+
+def _logits(link: Link, scores: Floats, offset: float, decoding: Decoding) -> Floats:
+    if link is Link.SIGMOIDS:
+        return -np.logaddexp(0.0, offset - 2.0 * scores)  # ln of the sigmoid
+    if link is Link.DISTANCES:
+        return -_distances(scores, decoding)
+    return scores * (2.0 if link is Link.DOUBLE else 1.0)
+
+
+def _distances(scores: Floats, decoding: Decoding) -> Floats:
+    """Distance of each row from each class's code word by the decoding's rule, [n_rows, n_classes]."""
+    if decoding.rule is Rule.HAMMING:
+        signs = np.where(scores >= 0, 1.0, -1.0)
+        return (scores.shape[1] - signs @ decoding.sides.astype(np.float64)) / 2.0
+    exponents = -decoding.code[np.newaxis] * scores[:, np.newaxis, :]
+    return np.asarray(np.exp(np.minimum(exponents, 300.0)).sum(axis=2))
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _shares(scores: Floats) -> Floats:
+    """Votes of each class among all; a row without votes has equal shares."""
+    totals = scores.sum(axis=1, keepdims=True)
+    even = np.full_like(scores, 1.0 / scores.shape[1])
+    return np.where(totals > 0, scores / np.where(totals > 0, totals, 1.0), even)
+
+
+def _prefer(found: Floats, predicted: NDArray[np.int32]) -> Floats:
+    """Where rounding made the predicted class level with another, it gets the next larger float."""
+    rows = np.arange(found.shape[0])
+    best = found.max(axis=1)
+    level = found.argmax(axis=1) != predicted
+    found[rows[level], predicted[level]] = np.minimum(np.nextafter(best[level], 2.0), 1.0)
+    still = found.argmax(axis=1) != predicted
+    others = rows[still]
+    found[others, found[others].argmax(axis=1)] = np.nextafter(1.0, 0.0)
+    return found
