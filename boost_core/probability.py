@@ -60,7 +60,7 @@ def _distances(scores: Floats, decoding: Decoding) -> Floats:
     """Distance of each row from each class's code word by the decoding's rule, [n_rows, n_classes]."""
     if decoding.rule is Rule.HAMMING:
         signs = np.where(scores >= 0, 1.0, -1.0)
-        return (scores.shape[1] - signs @ decoding.sides.astype(np.float64)) / 2.0
+        return np.asarray((scores.shape[1] - signs @ decoding.sides.astype(np.float64)) / 2.0)
     exponents = -decoding.code[np.newaxis] * scores[:, np.newaxis, :]
     return np.asarray(np.exp(np.minimum(exponents, 300.0)).sum(axis=2))
 

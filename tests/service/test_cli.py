@@ -86,13 +86,14 @@ def test_data_are_relative_to_the_current_folder(data_root: Path, tmp_path: Path
 
 def test_show_tells_the_metadata_and_the_rounds(model: Path) -> None:
     answer = one_object(run("show", model, "--json"))
-    assert answer["classes"] == list(CLASSES)
+    assert (answer["label"], answer["classes"]) == ("kind", list(CLASSES))
     assert [feature["name"] for feature in answer["features"]] == list(FEATURES)
     assert answer["config"]["rounds"] == 5
     assert [entry["round"] for entry in answer["rounds"]] == [1, 2, 3, 4, 5]
     assert set(answer["rounds"][0]) == {
         "round", "edge", "alpha", "ln_loss", "ln_bound", "train_error", "valid_error"
     }  # fmt: skip
+    assert all(entry["alpha"] > 0 and entry["valid_error"] is None for entry in answer["rounds"])
     text = run("show", model)
     assert text.returncode == 0
     assert answer["model_sha256"] in text.stdout
@@ -112,10 +113,18 @@ def test_predict_writes_labels_and_tells_the_error(model: Path, data_root: Path,
 
 
 def test_predict_without_the_label_has_no_error(model: Path, data_root: Path) -> None:
-    answer = one_object(run("predict", model, "trees.test.parquet", "--data-root", data_root, "--json"))
+    arguments = ("predict", model, "trees.test.parquet", "--data-root", data_root, "--label", "species")
+    answer = one_object(run(*arguments, "--json"))
     assert (answer["rows"], answer["error"]) == (45, None)
-    text = run("predict", model, "trees.test.parquet", "--data-root", data_root)
-    assert "45 rows" in text.stdout
+    assert "45 rows" in (text := run(*arguments).stdout)
+    assert "no column 'species'" in text
+
+
+def test_predict_compares_with_the_models_label(model: Path, data_root: Path) -> None:
+    arguments = ("predict", model, "trees.test.parquet", "--data-root", data_root, "--json")
+    error = one_object(run(*arguments))["error"]
+    assert error is not None
+    assert error == one_object(run(*arguments, "--label", "kind"))["error"]
 
 
 def test_algorithms_are_listed() -> None:
