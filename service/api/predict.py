@@ -54,7 +54,7 @@ class PredictAnswer(BaseModel):
     labels: list[Any] | None = Field(default=None, description="Labels as they were in the training data.")
     scores: list[list[float]] | None = Field(
         default=None,
-        description="One score a class; with a single score a row, its sign decides between two.",
+        description="One score a class, or a column of the code; a single one decides between two by its sign.",
     )
     probabilities: list[list[float]] | None = Field(
         default=None,

@@ -55,6 +55,20 @@ def check_answer(answer: dict[str, Any]) -> None:
     assert 0 <= answer["valid_error"] <= 1
 
 
+def test_an_algorithm_of_several_trees_a_round_and_without_a_bound_on_the_error(client: httpx.Client) -> None:
+    algorithm = {"name": "all_pairs", "weak_learner": {"kind": "stump"}}
+    job = wait_for_job(client, submit(client, request(algorithm=algorithm))["id"])
+    assert (job["status"], job["answer"]["rounds"], job["answer"]["rounds_run"]) == ("succeeded", 5, 5)
+    rounds = client.get(f"/v1/jobs/{job['id']}/rounds").json()["rounds"]
+    assert [entry["error_bound"] for entry in rounds] == [None] * 5
+    assert all(0 < entry["loss"] <= entry["bound"] + 1e-6 for entry in rounds)
+    body = {"rows": [[0.3, 1.2, None]], "output": ["labels", "scores"]}
+    found = client.post("/v1/models/trees/predict", json=body).json()
+    assert (len(found["scores"][0]), found["labels"][0] in CLASSES) == (3, True)
+    metadata = client.get("/v1/models/trees/versions/1").json()["metadata"]
+    assert (metadata["label"], metadata["n_columns"], metadata["decoding"]) == ("kind", 3, "loss")
+
+
 def test_rounds_can_be_followed(client: httpx.Client) -> None:
     job = wait_for_job(client, submit(client, request())["id"])
     first = client.get(f"/v1/jobs/{job['id']}/rounds", params={"limit": 2}).json()
