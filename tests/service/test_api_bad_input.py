@@ -89,7 +89,9 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
     ),
     "shrinkage": (algorithm(shrinkage=1.5), ["algorithm", "shrinkage"], "at most"),
     "shrinkage of planned steps": (
-        algorithm(name="os_exponential", shrinkage=0.5), ["algorithm", "shrinkage"], "unknown parameter",
+        algorithm(name="os_exponential", weak_learner={"kind": "tree"}, shrinkage=0.5),
+        ["algorithm", "shrinkage"],
+        "unknown parameter",
     ),
     "row fraction": (algorithm(row_fraction=0.5), ["algorithm", "row_fraction"], "not supported yet"),
     "class weight": (algorithm(class_weight="balanced"), ["algorithm", "class_weight"], "not supported yet"),
