@@ -6,7 +6,8 @@
     double     exponential loss over pairs (MM, MR, ...)  softmax(2 F)
     plain      adaboost_m1, adaboost_m2, samme, *_mcboost softmax(F)
     shares     os_zero_one                                share of the votes
-    distances  output codes                               softmax of minus the distance to the class's code word
+    distances  output codes                               1 / loss of the class's code word, normalised; with Hamming
+                                                          decoding softmax of minus the distance
 
 The offset undoes the initial weights of adaboost_mh: ln(K - 1) for asymmetric ones, else 0 (balanced weights then give
 the probabilities of a population in which all classes are equally frequent). These are not decisions of a model, so
@@ -52,17 +53,17 @@ def _logits(link: Link, scores: Floats, offset: float, decoding: Decoding) -> Fl
     if link is Link.SIGMOIDS:
         return -np.logaddexp(0.0, offset - 2.0 * scores)  # ln of the sigmoid
     if link is Link.DISTANCES:
-        return -_distances(scores, decoding)
+        return _code_logits(scores, decoding)
     return scores * (2.0 if link is Link.DOUBLE else 1.0)
 
 
-def _distances(scores: Floats, decoding: Decoding) -> Floats:
-    """Distance of each row from each class's code word by the decoding's rule, [n_rows, n_classes]."""
+def _code_logits(scores: Floats, decoding: Decoding) -> Floats:
+    """Minus the Hamming distance to each class's code word, or minus ln of its loss; [n_rows, n_classes]."""
     if decoding.rule is Rule.HAMMING:
         signs = np.where(scores >= 0, 1.0, -1.0)
-        return np.asarray((scores.shape[1] - signs @ decoding.sides.astype(np.float64)) / 2.0)
+        return np.asarray((signs @ decoding.sides.astype(np.float64) - scores.shape[1]) / 2.0)
     exponents = -decoding.code[np.newaxis] * scores[:, np.newaxis, :]
-    return np.asarray(np.exp(np.minimum(exponents, 300.0)).sum(axis=2))
+    return -np.asarray(np.logaddexp.reduce(exponents, axis=2))
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -78,12 +79,11 @@ def _shares(scores: Floats) -> Floats:
 
 
 def _prefer(found: Floats, predicted: NDArray[np.int32]) -> Floats:
-    """Where rounding made the predicted class level with another, it gets the next larger float."""
-    rows = np.arange(found.shape[0])
-    best = found.max(axis=1)
-    level = found.argmax(axis=1) != predicted
-    found[rows[level], predicted[level]] = np.minimum(np.nextafter(best[level], 2.0), 1.0)
-    still = found.argmax(axis=1) != predicted
-    others = rows[still]
-    found[others, found[others].argmax(axis=1)] = np.nextafter(1.0, 0.0)
+    """Where rounding put another class level with the predicted one or just above it, the two change places."""
+    rows = np.flatnonzero(found.argmax(axis=1) != predicted)
+    own, others = predicted[rows], found[rows].argmax(axis=1)
+    found[rows, own], found[rows, others] = found[rows, others], found[rows, own]
+    level = rows[found[rows].argmax(axis=1) != own]
+    # still level with a class of a smaller index; a probability of 1 cannot be level with another
+    found[level, predicted[level]] = np.nextafter(found[level, predicted[level]], 1.0)
     return found

@@ -63,6 +63,20 @@ def test_output_codes(rule: Rule, scores: np.ndarray):
     check(probabilities_of(Link.DISTANCES, scores * UNIT, 0.0, decoding, predicted), predicted)
 
 
+def test_a_code_of_one_column_is_adaboost():
+    scores, decoding = np.array([[0.7], [-1.3], [0.0]]), Decoding(Rule.LOSS, np.array([[-1], [1]], np.int8))
+    predicted = np.array([1, 0, 1], np.int32)
+    code = probabilities_of(Link.DISTANCES, scores, 0.0, decoding, predicted)
+    np.testing.assert_allclose(code, probabilities_of(Link.SIGMOID, scores, 0.0, plain_decoding(1), predicted))
+
+
+def test_only_level_classes_change_places():
+    """A prediction that rounding cannot explain shows as a probability that does, too: nothing is made up."""
+    scores = np.array([[3.0, 0.0, -3.0]])
+    found = probabilities_of(Link.PLAIN, scores, 0.0, plain_decoding(3), np.array([0], np.int32))
+    np.testing.assert_allclose(found, np.exp(scores) / np.exp(scores).sum())
+
+
 def test_the_links_undo_the_losses():
     ln3, decoding = np.log(3.0), plain_decoding(2)
     predicted = np.array([1], np.int32)
