@@ -74,7 +74,7 @@ check: $(VENV)/.dev-stamp
 
 test: check
 	@echo "==> pytest"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 bench: $(BENCH_VENV)/.bench-stamp
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)
