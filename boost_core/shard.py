@@ -41,7 +41,7 @@ class Shard:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def range_edges(self) -> NDArray[np.int64]:
-        """Where each range's rows begin among those of this member, and where the last one's end, int64 [ranges + 1]."""
+        """Where each range's rows begin among this member's, and where the last ones end, int64 [ranges + 1]."""
         sizes = [stop - start for start, stop in self.row_ranges]
         if self.numbers is not None:
             sizes = [int(((self.numbers >= start) & (self.numbers < stop)).sum()) for start, stop in self.row_ranges]

@@ -22,7 +22,8 @@ from boost_core.scores import UNIT, Scores
 def _project(pairs, labels, codes, kinds, rows, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): the gradient's component w(i) = 0.5 sum_k q(i,k) (Y[y] - Y[k]) of rows[0]..rows[1].
 
-    pairs: gains of all classes, of all of a row's copies; codes [3]: Y of each kind of classes; kinds [n_classes]. Returns the sum of |w|.
+    pairs: gains of all classes, of all of a row's copies; codes [3]: Y of each kind of classes; kinds [n_classes].
+    Returns the sum of |w|.
     """
     absolute = np.int64(0)
     weights = np.zeros(3, np.int64)
