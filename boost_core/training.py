@@ -9,7 +9,7 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
 from boost_core.binning import Binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
+from boost_core.class_weights import class_factors, mass_of, weighed
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
@@ -42,7 +43,7 @@ LARGEST_LN = 700.0  # exp of more does not fit a float
 @dataclass(frozen=True)
 class TrainingData:
     """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
-    rows of all members."""
+    rows of all members; rows with weights count in both as often as their copies."""
 
     train: Shard
     valid: Shard | None
@@ -95,8 +96,22 @@ def train(
     refuse_classes(config, int(data.class_counts.shape[0]))
     if config.stopping is not None and not data.n_valid:
         raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
-    loop = _Loop(data, config, collective, observer, team)
+    loop = _Loop(_by_class(data, config, collective), config, collective, observer, team)
     return loop.run(start or Start())
+
+
+def _by_class(data: TrainingData, config: TrainingConfig, collective: Collective) -> TrainingData:
+    """The data with class weights, where there are any."""
+    factors = class_factors(config, data.class_counts)
+    if factors is None:
+        return data
+    rows = weighed(data.train, factors, collective)
+    data = replace(data, train=rows, class_counts=mass_of(rows, factors.shape[0], collective))
+    if not data.n_valid:
+        return data
+    assert data.valid is not None
+    valid = weighed(data.valid, factors, collective)
+    return replace(data, valid=valid, n_valid=int(mass_of(valid, factors.shape[0], collective).sum()))
 
 
 @dataclass
@@ -141,6 +156,8 @@ class _Loop:
             row_ranges=shard.row_ranges,
             collective=self.collective,
             rounds=self.config.rounds,
+            copies=shard.copies,
+            range_edges=shard.range_edges(),
         )
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
@@ -254,7 +271,8 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        errors = self.standing.scores.count_errors(self.data.train.labels, self.team, self.decoding)
+        rows = self.data.train
+        errors = self.standing.scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -264,7 +282,8 @@ class _Loop:
         if self.data.valid is None:
             return 0
         self.observer.enter(Phase.VALIDATE)
-        wrong, _ = self.standing.valid_scores.count_errors(self.data.valid.labels, self.team, self.decoding)
+        rows = self.data.valid
+        wrong, _ = self.standing.valid_scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         self.observer.enter(Phase.TRAIN)
         return wrong
 

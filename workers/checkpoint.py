@@ -49,14 +49,15 @@ ARRAYS = {
 class Checkpoint:
     """What a job has come to.
 
-    facts: what the plan said of the data, JSON-ready; class_counts: int64 [n_classes]; fingerprints: of the training
-    and of the validation rows; round_seconds: what each round took.
+    facts: what the plan said of the data, JSON-ready; class_counts, n_valid: as in TrainingData; fingerprints: of the
+    training and of the validation rows; round_seconds: what each round took.
     """
 
     config: TrainingConfig
     facts: Mapping[str, Any]
     binning: Binning
     class_counts: NDArray[np.int64]
+    n_valid: int
     fingerprints: tuple[int, int]
     model: ModelSoFar
     round_seconds: tuple[float, ...]
@@ -71,6 +72,7 @@ def facts_of(plan: DataPlan) -> dict[str, Any]:
     return {
         "features": [[feature.name, feature.type] for feature in plan.features],
         "label": plan.label,
+        "weight": plan.weight,
         "classes": list(plan.classes),
         "training rows": plan.train.n_rows,
         "validation rows": plan.valid.n_rows if plan.valid else 0,
@@ -132,6 +134,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         "format": CHECKPOINT_FORMAT,
         "config": checkpoint.config.to_dict(),
         "facts": dict(checkpoint.facts),
+        "n_valid": checkpoint.n_valid,
         "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
         "speech": forest.speech.value,
         "n_outputs": forest.payload.shape[1],
@@ -218,6 +221,7 @@ def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -
         facts=meta["facts"],
         binning=Binning(arrays["thresholds"], arrays["threshold_start"], arrays["has_missing"]),
         class_counts=arrays["class_counts"],
+        n_valid=meta["n_valid"],
         fingerprints=(int(first, 16), int(last, 16)),
         model=model,
         round_seconds=tuple(meta["round_seconds"]),

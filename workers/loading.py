@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning, fingerprint
 from boost_core.collective import Collective
-from boost_core.records import RoundRecord
 from boost_core.replay import bring_to
+from boost_core.row_weights import class_mass, copies_of, total_mass
 from boost_core.scores import Scores
 from boost_core.shard import RowRange, Shard
 from boost_core.start import ModelSoFar, Standing, Start, no_standing
@@ -23,9 +23,11 @@ from boost_core.team import Team
 from boost_core.training import LN_TOLERANCE, TrainingData
 from workers.binner import Binner, bin_stored
 from workers.checkpoint import Checkpoint, check_fingerprints, facts_of, from_bytes
+from workers.data_plan import TableRows
 from workers.job import Assignment
 from workers.reading import RangeReader
 from workers.shelf import Kept, Shelf
+from workers.weight_column import positive
 
 NOTHING = ModelSoFar((), (), (), LN_TOLERANCE, False)
 
@@ -57,26 +59,40 @@ class Loader:
 
     def _first(self) -> Kept:
         plan = self.assignment.job.plan
+        binner = Binner(self.assignment, self.collective, self.team, self.clock)
         with RangeReader(plan.train, self.assignment.train_ranges) as rows:
-            labels = rows.class_indices(plan.label, plan.classes)
-            empty = Shard(np.empty((0, 0), np.uint8), labels, self.assignment.train_ranges)
-            binner = Binner(self.assignment, self.collective, self.team, self.clock)
+            train = self._unbinned(rows, self.assignment.train_ranges)
             if plan.valid is None:
-                binned = binner.run(rows, None, empty.row_numbers())
                 valid = None
+                binned = binner.run(rows, None, train.row_numbers())
             else:
                 with RangeReader(plan.valid, self.assignment.valid_ranges) as valid_rows:
-                    valid_labels = valid_rows.class_indices(plan.label, plan.classes)
-                    binned = binner.run(rows, valid_rows, empty.row_numbers())
-                valid = Shard(binned.valid, valid_labels, self.assignment.valid_ranges)
-        train = replace(empty, bins=binned.train)
-        prints = prints_of(train, valid)
-        counts = np.bincount(labels, minlength=len(plan.classes)).astype(np.int64)
-        agreed = self.collective.sum(np.concatenate([counts, signed(prints)]))
+                    valid = self._unbinned(valid_rows, self.assignment.valid_ranges)
+                    binned = binner.run(rows, valid_rows, train.row_numbers())
+                    valid = replace(valid, bins=binned.valid)
+        train = replace(train, bins=binned.train)
+        counts = class_mass(train.labels, train.copies, len(plan.classes))
+        n_valid = total_mass(valid.n_rows, valid.copies) if valid else 0
+        agreed = self.collective.sum(np.concatenate([counts, [n_valid], signed(prints_of(train, valid))]))
+        facts, prints = facts_of(plan), unsigned(agreed[-2:])
         base = Checkpoint(
-            self.assignment.job.config, facts_of(plan), binned.binning, agreed[:-2], unsigned(agreed[-2:]), NOTHING, ()
+            self.assignment.job.config, facts, binned.binning, agreed[:-3], int(agreed[-3]), prints, NOTHING, ()
         )
-        return self._kept(train, valid, prints, base, Start(NOTHING))
+        return self._kept(train, valid, base, Start(NOTHING))
+
+    def _unbinned(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> Shard:
+        """Rows without bins. Those of weight 0 are left out from here on. All members call it at the same time."""
+        plan = self.assignment.job.plan
+        copies, numbers = None, None
+        if plan.weight is not None:
+            weights = rows.floats([plan.weight])[0]
+            kept = positive(weights)
+            copies = copies_of(weights[kept], self.collective)
+            if not kept.all():
+                numbers = no_rows(ranges).row_numbers()[kept]
+                rows.keep(kept)
+        labels = rows.class_indices(plan.label, plan.classes)
+        return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, numbers)
 
     # A later run.
 
@@ -88,32 +104,47 @@ class Loader:
         )
 
     def _again(self, base: Checkpoint, old: Kept | None) -> Kept:
-        plan = self.assignment.job.plan
-        held = old.data if old else None
-        train_ranges = self.assignment.train_ranges[len(held.train.row_ranges) if held else 0 :]
-        valid_ranges = self.assignment.valid_ranges[len(held.valid.row_ranges) if held and held.valid else 0 :]
-        train = self._read(plan.train, train_ranges, base.binning)
-        valid = self._read(plan.valid, valid_ranges, base.binning) if plan.valid else None
-        prints = prints_of(train, valid)
+        plan, held = self.assignment.job.plan, old.data if old else None
+        train, train_came = self._completed(
+            plan.train, self.assignment.train_ranges, held.train if held else None, base.binning
+        )
+        valid, valid_came = None, None
+        if plan.valid is not None:
+            ranges = self.assignment.valid_ranges
+            valid, valid_came = self._completed(plan.valid, ranges, held.valid if held else None, base.binning)
         standing = None
-        if held is not None and old is not None:
-            standing = old.start.standing
-            if standing is not None:
-                standing = self._joined(standing, held, (train, valid), base)
-            prints = (prints[0] + old.prints[0]) % 2**64, (prints[1] + old.prints[1]) % 2**64
-            train = join(held.train, train)
-            valid = join(held.valid, valid) if held.valid and valid else valid
-        check_fingerprints(base, unsigned(self.collective.sum(signed(prints))))
-        return self._kept(train, valid, prints, base, Start(base.model, standing))
+        if held is not None and old is not None and old.start.standing is not None:
+            standing = self._joined(old.start.standing, held, (train_came, valid_came), base)
+        found = unsigned(self.collective.sum(signed(prints_of(train, valid))))
+        check_fingerprints(base, found)
+        return self._kept(train, valid, base, Start(base.model, standing))
 
-    def _read(self, table: "object", ranges: tuple[RowRange, ...], binning: Binning) -> Shard:
-        plan = self.assignment.job.plan
+    def _completed(
+        self, table: TableRows, ranges: tuple[RowRange, ...], held: Shard | None, binning: Binning
+    ) -> tuple[Shard, Shard]:
+        """All rows of the ranges, and those of them that are not held. All members call it at the same time."""
+        plan, first = self.assignment.job.plan, len(held.row_ranges) if held else 0
         self.clock("read")
-        with RangeReader(table, ranges) as rows:  # type: ignore[arg-type]
+        copies, kept = None, np.ones(no_rows(ranges).row_numbers().shape[0], np.bool_)
+        if plan.weight is not None:
+            # the unit of all weights depends on all of them, so those of rows that are held are read once more
+            with RangeReader(table, ranges) as all_rows:
+                weights = all_rows.floats([plan.weight])[0]
+            kept = positive(weights)
+            copies = copies_of(weights[kept], self.collective)
+        n_before = no_rows(ranges[:first]).row_numbers().shape[0]
+        with RangeReader(table, ranges[first:]) as rows:
+            if not kept[n_before:].all():
+                rows.keep(kept[n_before:])
             labels = rows.class_indices(plan.label, plan.classes)
             names = [feature.name for feature in plan.features]
             bins = bin_stored(rows, names, binning, self.team, self.clock)
-        return Shard(bins, labels, ranges)
+        came = Shard(bins, labels, ranges[first:])
+        if held is not None:
+            bins = np.concatenate([held.bins, bins], axis=1) if came.n_rows else held.bins
+            labels = np.concatenate([held.labels, labels]) if came.n_rows else held.labels
+        numbers = None if kept.all() else no_rows(ranges).row_numbers()[kept]
+        return Shard(bins, labels, ranges, copies, numbers), came
 
     def _joined(
         self, standing: Standing, held: TrainingData, new: tuple[Shard, Shard | None], base: Checkpoint
@@ -130,11 +161,9 @@ class Loader:
         scores = _stacked(standing.scores, came.scores)
         return replace(standing, scores=scores, valid_scores=_stacked(standing.valid_scores, came.valid_scores))
 
-    def _kept(self, train: Shard, valid: Shard | None, prints: tuple[int, int], base: Checkpoint, start: Start) -> Kept:
-        plan = self.assignment.job.plan
-        n_valid = plan.valid.n_rows if plan.valid else 0
-        data = TrainingData(train, valid, base.binning, base.class_counts, n_valid)
-        return Kept(self.assignment.job.fence, data, prints, base, start)
+    def _kept(self, train: Shard, valid: Shard | None, base: Checkpoint, start: Start) -> Kept:
+        data = TrainingData(train, valid, base.binning, base.class_counts, base.n_valid)
+        return Kept(self.assignment.job.fence, data, base, start)
 
 
 def begins(whole: tuple[RowRange, ...], first: tuple[RowRange, ...]) -> bool:
@@ -142,23 +171,22 @@ def begins(whole: tuple[RowRange, ...], first: tuple[RowRange, ...]) -> bool:
     return whole[: len(first)] == first
 
 
-def join(first: Shard, second: Shard) -> Shard:
-    """The rows of one shard and then those of the other."""
-    if second.n_rows == 0:
-        return replace(first, row_ranges=(*first.row_ranges, *second.row_ranges))
-    bins = np.concatenate([first.bins, second.bins], axis=1)
-    return Shard(bins, np.concatenate([first.labels, second.labels]), (*first.row_ranges, *second.row_ranges))
-
-
 def _stacked(first: Scores, second: Scores) -> Scores:
     """Scores of both; int64 if either is, which is the same numbers."""
     return Scores(np.concatenate([first.values, second.values]), max(first.reach, second.reach))
 
 
+def no_rows(ranges: tuple[RowRange, ...]) -> Shard:
+    """Nothing but the ranges, which number the rows."""
+    return Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges)
+
+
 def prints_of(train: Shard, valid: Shard | None) -> tuple[int, int]:
     """This member's parts of the fingerprints of the training and the validation rows."""
-    own = [fingerprint(each.bins, each.labels, each.row_numbers()) if each else 0 for each in (train, valid)]
-    return own[0], own[1]
+    first, second = (
+        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies) if each else 0 for each in (train, valid)
+    )
+    return first, second
 
 
 def signed(prints: tuple[int, int]) -> NDArray[np.int64]:
@@ -170,8 +198,3 @@ def unsigned(sums: NDArray[np.int64]) -> tuple[int, int]:
     """The inverse of `signed`."""
     first, second = np.ascontiguousarray(sums).view(np.uint64)
     return int(first), int(second)
-
-
-def earlier(base: Checkpoint) -> list[tuple[RoundRecord, float]]:
-    """The rounds that were trained before, with their seconds."""
-    return list(zip(base.model.records, base.round_seconds, strict=True))

@@ -43,7 +43,13 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
         clock.enter("compile")
         progress.phase("compile")
-        warm_up(assignment.job.config, len(assignment.job.plan.classes), in_gang=collective.size > 1)
+        plan = assignment.job.plan
+        warm_up(
+            assignment.job.config,
+            len(plan.classes),
+            in_gang=collective.size > 1,
+            weighted=plan.weight is not None,
+        )
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))
@@ -100,5 +106,5 @@ def _model(assignment: Assignment, kept: Kept, result: TrainingResult) -> Model:
         forest=result.forest,
         figures=result.figures(),
         fingerprint=kept.base.fingerprints[0],
-        n_rows=plan.train.n_rows,
+        n_rows=plan.n_train,
     )

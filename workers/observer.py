@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from boost_core.records import Phase, RoundRecord
 from boost_core.start import ModelSoFar
@@ -129,10 +129,7 @@ class TrainingObserver:
     def checkpoint(self) -> Checkpoint:
         """What there is now."""
         seconds = tuple(each.seconds for each in self.rounds)
-        made = brought_up(self._kept)
-        return Checkpoint(
-            made.config, made.facts, made.binning, made.class_counts, made.fingerprints, made.model, seconds
-        )
+        return replace(brought_up(self._kept), round_seconds=seconds)
 
     def stop_requested(self) -> bool:
         return self._progress.cancel_requested()

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from boost_core.start import ModelSoFar, Start
 from boost_core.training import TrainingData
@@ -17,14 +17,13 @@ from workers.checkpoint import Checkpoint, to_bytes
 
 @dataclass
 class Kept:
-    """One member's rows of a job. fence: of the run that used them last; prints: own fingerprints of its rows.
+    """One member's rows of a job. fence: of the run that used them last; base: what that run began with.
 
     so_far: the model with all rounds that this member has finished; start: where the loop leaves its scores.
     """
 
     fence: int
     data: TrainingData
-    prints: tuple[int, int]
     base: Checkpoint
     start: Start = field(default_factory=Start)
     so_far: Callable[[], ModelSoFar] | None = None
@@ -97,15 +96,7 @@ def brought_up(kept: Kept) -> Checkpoint:
     """The checkpoint that a member began with, and what has come since. Rounds' seconds are not known here."""
     base, model = kept.base, kept.so_far() if kept.so_far else kept.base.model
     seconds = base.round_seconds[: model.n_rounds]
-    return Checkpoint(
-        base.config,
-        base.facts,
-        base.binning,
-        base.class_counts,
-        base.fingerprints,
-        model,
-        seconds + (0.0,) * (model.n_rounds - len(seconds)),
-    )
+    return replace(base, model=model, round_seconds=seconds + (0.0,) * (model.n_rounds - len(seconds)))
 
 
 _IN_USE: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
