@@ -15,10 +15,14 @@ ATTEMPTS = 1000  # gangs that one run of a job may form, one after another
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """Where checkpoints go, and how often: seconds between two. The folder is that of the member of rank 0."""
+    """Where checkpoints go, and how often: seconds between two. The folder is that of the member of rank 0.
+
+    name: under which they are kept; empty = the job's id.
+    """
 
     folder: str
     seconds: float = 30.0
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class TrainingJob:
     attempt: int = 0
     checkpoints: CheckpointSettings | None = None
     resume: bool = False
+
+    @property
+    def checkpoint_name(self) -> str:
+        """Under which its checkpoints are kept."""
+        return (self.checkpoints.name if self.checkpoints else "") or self.job_id
 
     @property
     def fence(self) -> int:

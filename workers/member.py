@@ -91,7 +91,7 @@ def _writer(assignment: Assignment, progress: Progress) -> Writer | None:
     if assignment.rank != 0 or job.checkpoints is None:
         return None
     store = FolderCheckpoints(Path(job.checkpoints.folder))
-    return Writer(store, job.job_id, job.checkpoints.seconds, teller(progress))
+    return Writer(store, job.checkpoint_name, job.checkpoints.seconds, teller(progress))
 
 
 def _model(assignment: Assignment, kept: Kept, result: TrainingResult) -> Model:

@@ -44,7 +44,7 @@ def last_checkpoint(job: TrainingJob) -> bytes | None:
     """
     if not job.resume or job.checkpoints is None:
         return None
-    checkpoint = newest(FolderCheckpoints(Path(job.checkpoints.folder)), job.job_id)
+    checkpoint = newest(FolderCheckpoints(Path(job.checkpoints.folder)), job.checkpoint_name)
     if checkpoint is None:
         return None
     check_same(checkpoint, job.config, job.plan)
