@@ -85,6 +85,11 @@ class Shelf:
             kept = self._kept if self._job == job_id else None
         return to_bytes(brought_up(kept)) if kept else None
 
+    def clear_all(self) -> None:
+        """Hold nothing."""
+        with self._lock:
+            self._kept = None
+
     def clear(self, job_id: str) -> None:
         """The job is over."""
         with self._lock:

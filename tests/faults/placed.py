@@ -13,6 +13,7 @@ from boost_core.collective import Collective
 from workers import checkpoint_store
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.member import run_member
+from workers.shelf import own_shelf
 
 Action = Callable[[Any], None]
 DYING_ROUND = 4
@@ -68,6 +69,12 @@ def fail(_: Any) -> None:
     raise OSError("the disk of this machine is gone")
 
 
+def lose_everything(_: Any) -> None:
+    """As a new process in the place of a dead one: it holds nothing of the job."""
+    own_shelf().clear_all()
+    raise OSError("this machine was replaced")
+
+
 def run(
     assignment: Assignment,
     collective: Collective,
@@ -107,7 +114,7 @@ def two_at_once(assignment: Assignment, collective: Collective, progress: Progre
 
 
 def all_of_them(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
-    return run(assignment, collective, progress, ("begin_round", 1, DYING_ROUND), ranks=(0, 1, 2))
+    return run(assignment, collective, progress, ("begin_round", 1, DYING_ROUND), (0, 1, 2), lose_everything)
 
 
 def frozen(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:

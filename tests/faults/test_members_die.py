@@ -129,7 +129,7 @@ def test_at_most_the_round_in_flight_is_trained_again(
     assert f"going on after round {first_round - 1}" in trial.told.warnings[0]
 
 
-def test_when_all_die_the_last_checkpoint_counts(
+def test_when_nobody_holds_anything_the_last_checkpoint_counts(
     client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
 ) -> None:
     trial = Trial(client, plan, tmp_path, seconds=0.0)
