@@ -14,7 +14,7 @@ from tests.builders import make_table
 from tests.faults.placed import DYING_ROUND
 from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
 from workers import plugin
-from workers.cluster import connect
+from workers.cluster import Connection, connect
 from workers.cluster_calls import call_workers
 from workers.data_plan import DataPlan
 from workers.errors import TrainingFailed
@@ -37,16 +37,22 @@ numbers = count()
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Client]:
-    with connect(f"local:{N_WORKERS}") as client:
-        yield client
+def clusters() -> Iterator[list[Connection]]:
+    """The cluster in use, once there is one."""
+    opened: list[Connection] = []
+    yield opened
+    for connection in opened:
+        connection.close()
 
 
 @pytest.fixture
-def client(cluster: Client) -> Client:
-    """All workers are there, also after a test has killed some."""
-    cluster.wait_for_workers(N_WORKERS, timeout=120)
-    return cluster
+def client(clusters: list[Connection]) -> Client:
+    """A cluster with all its workers: a new one after a test that killed some."""
+    if clusters and len(clusters[0].client.scheduler_info(n_workers=-1)["workers"]) < N_WORKERS:
+        clusters.pop().close()
+    if not clusters:
+        clusters.append(connect(f"local:{N_WORKERS}"))
+    return clusters[0].client
 
 
 @pytest.fixture(scope="module")
