@@ -20,8 +20,6 @@ from workers.data_root import resolve_paths
 
 # Settings of every algorithm that the engine does not honour yet, with the value that asks for nothing.
 UNSUPPORTED_PARAMETERS: dict[str, object] = {
-    "row_fraction": 1.0,
-    "feature_fraction": 1.0,
     "class_weight": None,
 }
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"

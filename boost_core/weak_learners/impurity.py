@@ -98,7 +98,7 @@ def _lift(values, n_channels, start, stop, weights, mass):  # type: ignore[no-un
             weight = (np.int64(values[i, c]) - least) >> 1
             weights[i, c] = weight
             mass[i] += weight
-        weights[i, n_channels] = 1
+        weights[i, n_channels] = values[i, n_channels]
 
 
 def as_weights(gains: GainMatrix, team: Team) -> GainMatrix:

@@ -93,7 +93,7 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
         ["algorithm", "shrinkage"],
         "unknown parameter",
     ),
-    "row fraction": (algorithm(row_fraction=0.5), ["algorithm", "row_fraction"], "not supported yet"),
+    "row fraction": (algorithm(row_fraction=0), ["algorithm", "row_fraction"], "at least"),
     "class weight": (algorithm(class_weight="balanced"), ["algorithm", "class_weight"], "not supported yet"),
     "binary on three classes": ({"algorithm": {"name": "adaboost"}}, ["algorithm", "name"], "class"),
     "rounds 0": ({"rounds": 0}, ["rounds"], "greater than or equal to 1"),
