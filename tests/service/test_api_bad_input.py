@@ -72,8 +72,16 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
     "valid column": (data(valid={"column": "fold"}), ["data", "valid"], "not supported yet"),
     "unknown weight": (data(weight="w"), ["data", "weight"], "no column 'w'"),
     "weight of text": (data(train="weights.parquet", weight="text"), ["data", "weight"], "type string"),
-    "weights that are none": (data(train="weights.parquet", weight="w", exclude=["text"]), ["data", "weight"], "row 1 of"),
-    "weights of 0 only": (data(train="weights.parquet", weight="zero", exclude=["text"]), ["data", "weight"], "none is left"),
+    "weights that are none": (
+        data(train="weights.parquet", weight="w", exclude=["text"]),
+        ["data", "weight"],
+        "row 1 of 'weights.parquet'",
+    ),
+    "weights of 0 only": (
+        data(train="weights.parquet", weight="zero", exclude=["text"]),
+        ["data", "weight"],
+        "none is left",
+    ),
     "label as weight": (data(weight="kind"), ["data", "weight"], "cannot be the weight"),
     "categorical": (data(categorical=["kind"]), ["data", "categorical"], "auto"),
     "unknown data key": (data(lable="kind"), ["data", "lable"], "did you mean 'label'"),
