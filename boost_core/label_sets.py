@@ -67,7 +67,7 @@ def usable(sets: Sets, algorithm: str) -> NDArray[np.bool_]:
 def label_mass(sets: Sets, copies: Integers | None) -> Integers:
     """Rows that have each label, a row counted as often as its copies, int64 [n_labels]."""
     if copies is None:
-        return sets.sum(axis=0, dtype=np.int64)
+        return np.asarray(sets.sum(axis=0, dtype=np.int64))
     return np.asarray(copies @ sets.astype(np.int64), np.int64)
 
 
@@ -143,7 +143,7 @@ class HammingJudge:
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 
     def whole(self, shard: Shard) -> int:
-        return total_mass(shard.n_rows, shard.copies) * _sets(shard).shape[1]
+        return total_mass(shard.n_rows, shard.copies) * int(_sets(shard).shape[1])
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,19 @@ import numpy as np
 
 from boost_core.binning import Binning, fingerprint
 from boost_core.collective import Collective
+from boost_core.label_sets import label_mass, usable
 from boost_core.model import Model
 from boost_core.records import Phase, RoundRecord
 from boost_core.row_weights import class_mass, copies_of, total_mass
 from boost_core.shard import RowRange, Shard
 from boost_core.team import Team
 from boost_core.training import TrainingData, TrainingResult, train
-from boost_core.warm_up import warm_up
+from boost_core.warm_up import WarmUp, warm_up
 from workers.binner import Binner
 from workers.data_plan import DataPlan
+from workers.errors import DataError
 from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
+from workers.label_columns import LABEL
 from workers.reading import RangeReader
 from workers.weight_column import positive
 
@@ -77,6 +80,14 @@ class TrainingObserver:
         return self._progress.cancel_requested()
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """Of the training rows of all members: their fingerprint and how many there are."""
+
+    fingerprint: int
+    n_rows: int
+
+
 def run_member(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
     """Do one member's part of a job.
 
@@ -90,7 +101,8 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         progress.phase("compile")
         config = assignment.job.config
         plan = assignment.job.plan
-        warm_up(config, len(plan.classes), in_gang=collective.size > 1, weighted=plan.weight is not None)
+        kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
+        warm_up(config, len(plan.classes), kind)
         collective.barrier()
         progress.phase("train")
         observer = TrainingObserver(clock, progress, assignment.rank == 0)
@@ -111,50 +123,67 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
 
 def _load(
     assignment: Assignment, collective: Collective, team: Team, clock: Callable[[str], None]
-) -> tuple[TrainingData, int]:
-    """Read and bin this member's rows; also the data fingerprint over all members."""
+) -> tuple[TrainingData, _Facts]:
+    """Read and bin this member's rows; also what all members' rows are."""
     plan = assignment.job.plan
     with RangeReader(plan.train, assignment.train_ranges) as train_rows:
-        train = _rows(plan, train_rows, assignment.train_ranges, collective)
+        train = _rows(assignment, train_rows, assignment.train_ranges, collective)
         if plan.valid is None:
             valid = None
             binned = Binner(assignment, collective, team, clock).run(train_rows, None, train.row_numbers())
         else:
             with RangeReader(plan.valid, assignment.valid_ranges) as valid_rows:
-                valid = _rows(plan, valid_rows, assignment.valid_ranges, collective)
+                valid = _rows(assignment, valid_rows, assignment.valid_ranges, collective)
                 binned = Binner(assignment, collective, team, clock).run(train_rows, valid_rows, train.row_numbers())
                 valid = replace(valid, bins=binned.valid)
     return _agree(plan, collective, replace(train, bins=binned.train), valid, binned.binning)
 
 
-def _rows(plan: DataPlan, reader: RangeReader, ranges: tuple[RowRange, ...], collective: Collective) -> Shard:
-    """This member's rows, still without bins. Rows of weight 0 are left out from here on."""
-    copies, numbers = None, None
+def _rows(assignment: Assignment, reader: RangeReader, ranges: tuple[RowRange, ...], collective: Collective) -> Shard:
+    """This member's rows, still without bins. Rows of weight 0 are left out from here on, and label sets that the
+    algorithm cannot learn from."""
+    plan, algorithm = assignment.job.plan, assignment.job.config.algorithm.name
+    numbers = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges).row_numbers()
+    kept = np.ones(numbers.shape[0], np.bool_)
     if plan.weight is not None:
-        weights = reader.floats([plan.weight])[0]
-        kept = positive(weights)
-        copies = copies_of(weights[kept], collective)
-        if not kept.all():
-            numbers = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges).row_numbers()[kept]
-            reader.keep(kept)
-    labels = reader.class_indices(plan.label, plan.classes)
-    return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, numbers)
+        kept = positive(reader.floats([plan.weight])[0])
+        reader.keep(kept)
+    sets = None
+    if plan.multi_label:
+        sets = reader.label_sets(plan.label, plan.classes)
+        fit = usable(sets, algorithm)
+        reader.keep(fit)
+        kept[kept] = fit
+        sets, labels = sets[fit], np.zeros(int(fit.sum()), np.int32)
+    else:
+        labels = reader.class_indices(str(plan.label), plan.classes)
+    # read again, of the rows that are left
+    copies = None if plan.weight is None else copies_of(reader.floats([plan.weight])[0], collective)
+    return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, None if kept.all() else numbers[kept], sets)
 
 
 def _agree(
     plan: DataPlan, collective: Collective, train: Shard, valid: Shard | None, binning: Binning
-) -> tuple[TrainingData, int]:
-    counts = class_mass(train.labels, train.copies, len(plan.classes))
+) -> tuple[TrainingData, _Facts]:
+    if train.sets is None:
+        counts = class_mass(train.labels, train.copies, len(plan.classes))
+    else:
+        counts = label_mass(train.sets, train.copies)
     n_valid = total_mass(valid.n_rows, valid.copies) if valid else 0
-    own = fingerprint(train.bins, train.labels, train.row_numbers(), train.copies)
-    parts = np.array([n_valid, 0], np.int64)
-    parts[1:] = np.array([own], np.uint64).view(np.int64)
+    n_train = total_mass(train.n_rows, train.copies)
+    own = fingerprint(train.bins, train.labels, train.row_numbers(), train.copies, train.sets)
+    parts = np.array([train.n_rows, n_train, n_valid, 0], np.int64)
+    parts[-1:] = np.array([own], np.uint64).view(np.int64)
     agreed = collective.sum(np.concatenate([counts, parts]))
-    data = TrainingData(train, valid, binning, agreed[:-2], int(agreed[-2]))
-    return data, int(agreed[-1:].view(np.uint64)[0])
+    n_rows, n_train, n_valid = (int(total) for total in agreed[-4:-1])
+    if n_rows == 0 or (valid is not None and n_valid == 0):
+        rows = "training" if n_rows == 0 else "validation"
+        raise DataError(LABEL, f"no {rows} row has both a label and a label that it lacks: nothing can be ranked")
+    data = TrainingData(train, valid, binning, agreed[:-4], n_valid, n_train)
+    return data, _Facts(int(agreed[-1:].view(np.uint64)[0]), n_rows)
 
 
-def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, data_fingerprint: int) -> Model:
+def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, facts: _Facts) -> Model:
     plan = assignment.job.plan
     return Model(
         config=assignment.job.config,
@@ -165,6 +194,6 @@ def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, d
         threshold_start=data.binning.threshold_start,
         forest=result.forest,
         figures=result.figures(),
-        fingerprint=data_fingerprint,
-        n_rows=plan.n_train,
+        fingerprint=facts.fingerprint,
+        n_rows=facts.n_rows,
     )

@@ -19,7 +19,7 @@ from boost_core.algorithms.exponential_votes import NO_PAIR, ExponentialVotes, I
 from boost_core.algorithms.set_weights import SetWeights
 from boost_core.gain_matrix import Reading
 from boost_core.jit import kernel
-from boost_core.row_weights import weigh
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
 Sets = NDArray[np.uint8]
@@ -102,6 +102,10 @@ class SetVotes(ExponentialVotes):
 
 class SetOdds(ExponentialOdds, SetVotes):
     """Real-valued leaves: the votes' gains are those of label sets."""
+
+    def __init__(self, sets: Sets, weights: SetWeights, problem: Problem) -> None:
+        SetVotes.__init__(self, sets, weights, problem)
+        self._pairs = new_gains(sets.shape[0], 2 * self.n_columns, problem.copies)
 
 
 class SetColumns(ExponentialColumns):

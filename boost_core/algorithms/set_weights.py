@@ -66,4 +66,4 @@ def hamming_factor(weights: SetWeights, sizes: NDArray[np.bool_], mass: Integers
         for sign in range(2)
         if there[sign].any() and labels[sign].any()
     )
-    return 1.0 / (all_rows * n_labels * least)
+    return 1.0 / (float(all_rows * n_labels) * least)
