@@ -13,7 +13,7 @@ from tests.workers.parquet_tables import write
 from workers.model_file import model_sha256, read_model
 from workers.scoring import predict_table
 
-SHA256 = "cb7483f74e85981ad697e15f511dca2ad9fc44848f5185b36dcd05b1744ec162"
+SHA256 = "b30e239dcc577f9507b56282d5c99402c4e978379bc856e07ec667b1a3ab9258"
 LABELS = ["cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "ash", "birch", "cedar", "birch", "birch"]
 N_WRONG = 44
 
