@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from boost_core.errors import ConfigError
+from boost_core.jit import JIT_DISABLED
 from boost_core.label_sets import label_mass
 from boost_core.training import TrainingData
 from tests.boost_core.algorithms.single_label_runs import Table, random_table
@@ -23,6 +24,10 @@ LEARNERS: list[dict[str, Any]] = [
     {"kind": "independent_stumps", "alpha": "shared"},
     {"kind": "real_tree", "max_leaves": 3},
 ]
+
+
+# what compiles kernels for int64 gains runs without the JIT only (test_processors.py)
+WEIGHTED = [False, True] if JIT_DISABLED else [False]
 
 
 def with_sets(table: Table, sets: np.ndarray, copies: np.ndarray | None = None) -> TrainingData:
@@ -71,7 +76,7 @@ def initial_weights(init: str, sets: np.ndarray, share: np.ndarray) -> np.ndarra
     return np.where((p > 0) & (p < K), mixed, 1 / K) * share[:, None]
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", WEIGHTED)
 @pytest.mark.parametrize("init", INIT)
 def test_hamming_loss_and_bound_at_every_round(init: str, weighted: bool):
     table, sets = random_sets(21)
@@ -117,7 +122,7 @@ def column_scores(forest: Any, table: Table) -> np.ndarray:
     return F
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", WEIGHTED)
 @pytest.mark.parametrize("learner", LEARNERS[:3], ids=lambda learner: learner["kind"])
 def test_ranking_loss_and_bound_at_every_round(learner: dict[str, Any], weighted: bool):
     table, sets = random_sets(33)
