@@ -49,7 +49,8 @@ ARRAYS = {
 class Checkpoint:
     """What a job has come to.
 
-    facts: what the plan said of the data, JSON-ready; class_counts, n_valid: as in TrainingData; fingerprints: of the
+    facts: what the plan said of the data, JSON-ready; class_counts, n_train, n_valid: as in
+    TrainingData; n_rows: training rows that are used; fingerprints: of the
     training and of the validation rows; round_seconds: what each round took.
     """
 
@@ -57,6 +58,8 @@ class Checkpoint:
     facts: Mapping[str, Any]
     binning: Binning
     class_counts: NDArray[np.int64]
+    n_rows: int
+    n_train: int
     n_valid: int
     fingerprints: tuple[int, int]
     model: ModelSoFar
@@ -134,6 +137,8 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         "format": CHECKPOINT_FORMAT,
         "config": checkpoint.config.to_dict(),
         "facts": dict(checkpoint.facts),
+        "n_rows": checkpoint.n_rows,
+        "n_train": checkpoint.n_train,
         "n_valid": checkpoint.n_valid,
         "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
         "speech": forest.speech.value,
@@ -221,6 +226,8 @@ def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -
         facts=meta["facts"],
         binning=Binning(arrays["thresholds"], arrays["threshold_start"], arrays["has_missing"]),
         class_counts=arrays["class_counts"],
+        n_rows=meta["n_rows"],
+        n_train=meta["n_train"],
         n_valid=meta["n_valid"],
         fingerprints=(int(first, 16), int(last, 16)),
         model=model,

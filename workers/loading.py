@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning, fingerprint
 from boost_core.collective import Collective
+from boost_core.label_sets import label_mass, usable
 from boost_core.replay import bring_to
 from boost_core.row_weights import class_mass, copies_of, total_mass
 from boost_core.scores import Scores
@@ -24,7 +25,9 @@ from boost_core.training import LN_TOLERANCE, TrainingData
 from workers.binner import Binner, bin_stored
 from workers.checkpoint import Checkpoint, check_fingerprints, facts_of, from_bytes
 from workers.data_plan import TableRows
+from workers.errors import DataError
 from workers.job import Assignment
+from workers.label_columns import LABEL
 from workers.reading import RangeReader
 from workers.shelf import Kept, Shelf
 from workers.weight_column import positive
@@ -71,28 +74,56 @@ class Loader:
                     binned = binner.run(rows, valid_rows, train.row_numbers())
                     valid = replace(valid, bins=binned.valid)
         train = replace(train, bins=binned.train)
-        counts = class_mass(train.labels, train.copies, len(plan.classes))
+        return self._kept(train, valid, self._agreed(train, valid, binned.binning), Start(NOTHING))
+
+    def _agreed(self, train: Shard, valid: Shard | None, binning: Binning) -> Checkpoint:
+        """What all members' rows come to. Errors: DataError if none is left."""
+        job = self.assignment.job
+        if train.sets is None:
+            counts = class_mass(train.labels, train.copies, len(job.plan.classes))
+        else:
+            counts = label_mass(train.sets, train.copies)
         n_valid = total_mass(valid.n_rows, valid.copies) if valid else 0
-        agreed = self.collective.sum(np.concatenate([counts, [n_valid], signed(prints_of(train, valid))]))
-        facts, prints = facts_of(plan), unsigned(agreed[-2:])
-        base = Checkpoint(
-            self.assignment.job.config, facts, binned.binning, agreed[:-3], int(agreed[-3]), prints, NOTHING, ()
+        parts = [train.n_rows, total_mass(train.n_rows, train.copies), n_valid]
+        agreed = self.collective.sum(np.concatenate([counts, parts, signed(prints_of(train, valid))]))
+        n_rows, n_train, n_valid = (int(total) for total in agreed[-5:-2])
+        if n_rows == 0 or (valid is not None and n_valid == 0):
+            rows = "training" if n_rows == 0 else "validation"
+            raise DataError(LABEL, f"no {rows} row has both a label and a label that it lacks: nothing can be ranked")
+        return Checkpoint(
+            config=job.config,
+            facts=facts_of(job.plan),
+            binning=binning,
+            class_counts=agreed[:-5],
+            n_rows=n_rows,
+            n_train=n_train,
+            n_valid=n_valid,
+            fingerprints=unsigned(agreed[-2:]),
+            model=NOTHING,
+            round_seconds=(),
         )
-        return self._kept(train, valid, base, Start(NOTHING))
 
     def _unbinned(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> Shard:
-        """Rows without bins. Those of weight 0 are left out from here on. All members call it at the same time."""
-        plan = self.assignment.job.plan
-        copies, numbers = None, None
+        """Rows without bins. Left out from here on are those of weight 0, and label sets that the algorithm cannot
+        learn from. All members call it at the same time."""
+        plan, algorithm = self.assignment.job.plan, self.assignment.job.config.algorithm.name
+        numbers = no_rows(ranges).row_numbers()
+        kept = np.ones(numbers.shape[0], np.bool_)
         if plan.weight is not None:
-            weights = rows.floats([plan.weight])[0]
-            kept = positive(weights)
-            copies = copies_of(weights[kept], self.collective)
-            if not kept.all():
-                numbers = no_rows(ranges).row_numbers()[kept]
-                rows.keep(kept)
-        labels = rows.class_indices(plan.label, plan.classes)
-        return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, numbers)
+            kept = positive(rows.floats([plan.weight])[0])
+            rows.keep(kept)
+        sets = None
+        if plan.multi_label:
+            sets = rows.label_sets(plan.label, plan.classes)
+            fit = usable(sets, algorithm)
+            rows.keep(fit)
+            kept[kept] = fit
+            sets, labels = sets[fit], np.zeros(int(fit.sum()), np.int32)
+        else:
+            labels = rows.class_indices(str(plan.label), plan.classes)
+        # read again, of the rows that are left
+        copies = None if plan.weight is None else copies_of(rows.floats([plan.weight])[0], self.collective)
+        return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, None if kept.all() else numbers[kept], sets)
 
     # A later run.
 
@@ -122,29 +153,24 @@ class Loader:
     def _completed(
         self, table: TableRows, ranges: tuple[RowRange, ...], held: Shard | None, binning: Binning
     ) -> tuple[Shard, Shard]:
-        """All rows of the ranges, and those of them that are not held. All members call it at the same time."""
+        """All rows of the ranges, and those of them that are not held. All members call it at the same time.
+
+        Labels and weights are read of all rows: the unit of all weights depends on all of them.
+        """
         plan, first = self.assignment.job.plan, len(held.row_ranges) if held else 0
         self.clock("read")
-        copies, kept = None, np.ones(no_rows(ranges).row_numbers().shape[0], np.bool_)
-        if plan.weight is not None:
-            # the unit of all weights depends on all of them, so those of rows that are held are read once more
-            with RangeReader(table, ranges) as all_rows:
-                weights = all_rows.floats([plan.weight])[0]
-            kept = positive(weights)
-            copies = copies_of(weights[kept], self.collective)
-        n_before = no_rows(ranges[:first]).row_numbers().shape[0]
+        with RangeReader(table, ranges) as all_rows:
+            whole = self._unbinned(all_rows, ranges)
+        n_held = held.n_rows if held else 0
+        moved = no_rows(ranges[first:]).row_numbers()
         with RangeReader(table, ranges[first:]) as rows:
-            if not kept[n_before:].all():
-                rows.keep(kept[n_before:])
-            labels = rows.class_indices(plan.label, plan.classes)
+            rows.keep(np.isin(moved, whole.row_numbers()[n_held:]))
             names = [feature.name for feature in plan.features]
             bins = bin_stored(rows, names, binning, self.team, self.clock)
-        came = Shard(bins, labels, ranges[first:])
+        came = Shard(bins, whole.labels[n_held:], ranges[first:])
         if held is not None:
             bins = np.concatenate([held.bins, bins], axis=1) if came.n_rows else held.bins
-            labels = np.concatenate([held.labels, labels]) if came.n_rows else held.labels
-        numbers = None if kept.all() else no_rows(ranges).row_numbers()[kept]
-        return Shard(bins, labels, ranges, copies, numbers), came
+        return replace(whole, bins=bins), came
 
     def _joined(
         self, standing: Standing, held: TrainingData, new: tuple[Shard, Shard | None], base: Checkpoint
@@ -162,7 +188,7 @@ class Loader:
         return replace(standing, scores=scores, valid_scores=_stacked(standing.valid_scores, came.valid_scores))
 
     def _kept(self, train: Shard, valid: Shard | None, base: Checkpoint, start: Start) -> Kept:
-        data = TrainingData(train, valid, base.binning, base.class_counts, base.n_valid)
+        data = TrainingData(train, valid, base.binning, base.class_counts, base.n_valid, base.n_train)
         return Kept(self.assignment.job.fence, data, base, start)
 
 
@@ -184,7 +210,8 @@ def no_rows(ranges: tuple[RowRange, ...]) -> Shard:
 def prints_of(train: Shard, valid: Shard | None) -> tuple[int, int]:
     """This member's parts of the fingerprints of the training and the validation rows."""
     first, second = (
-        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies) if each else 0 for each in (train, valid)
+        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies, each.sets) if each else 0
+        for each in (train, valid)
     )
     return first, second
 

@@ -11,7 +11,7 @@ from boost_core.collective import Collective
 from boost_core.model import Model
 from boost_core.team import Team
 from boost_core.training import TrainingResult, train
-from boost_core.warm_up import warm_up
+from boost_core.warm_up import WarmUp, warm_up
 from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import FolderCheckpoints
 from workers.job import Assignment, MemberOutcome, Progress
@@ -44,12 +44,8 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         clock.enter("compile")
         progress.phase("compile")
         plan = assignment.job.plan
-        warm_up(
-            assignment.job.config,
-            len(plan.classes),
-            in_gang=collective.size > 1,
-            weighted=plan.weight is not None,
-        )
+        kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
+        warm_up(assignment.job.config, len(plan.classes), kind)
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))
@@ -106,5 +102,5 @@ def _model(assignment: Assignment, kept: Kept, result: TrainingResult) -> Model:
         forest=result.forest,
         figures=result.figures(),
         fingerprint=kept.base.fingerprints[0],
-        n_rows=plan.n_train,
+        n_rows=kept.base.n_rows,
     )
