@@ -56,11 +56,15 @@ def new_frontier(max_leaves: int, n_channels: int, n_outputs: int, max_depth: in
     cheap_rows: up to so many rows (of all members) a leaf is expanded though it may never be taken.
     """
     n = 4 * max_leaves
-    numbers = [np.zeros(n, np.int64) for _ in range(6)]
     return Frontier(
-        np.zeros((n, 2), np.int64),
-        np.zeros((n, n_channels + 1), np.int64),
-        *numbers,
+        segments=np.zeros((n, 2), np.int64),
+        sums=np.zeros((n, n_channels + 1), np.int64),
+        values=np.zeros(n, np.int64),
+        gains=np.zeros(n, np.int64),
+        masses=np.zeros(n, np.int64),
+        depths=np.zeros(n, np.int64),
+        slots=np.zeros(n, np.int64),
+        children=np.zeros(n, np.int64),
         records=np.zeros((n, RECORD_FIELDS + n_channels + 1), np.int64),
         payload=np.zeros((n, n_outputs), np.int32),
         leaves=np.zeros(max_leaves, np.int64),
