@@ -3,8 +3,8 @@
     python -m benchmarks.gang [--data FOLDER] [--case NAME ...] [--repeats 3] [--json]
 
 efficiency = round time of one process of two threads / round time of two members of one thread each. All run in turns
-on the same rows, so that a busy machine slows all. Members are plain processes with plain sockets. Tables are synthetic of
-the named shapes; with --data, letter and mnist are letter.train.parquet and mnist.train.parquet of FOLDER.
+on the same rows, so that a busy machine slows all. Members are plain processes with plain sockets. Tables are
+synthetic of the named shapes; with --data, letter and mnist are letter.train.parquet and mnist.train.parquet of FOLDER.
 Figures are medians over the rounds, then over the repeats.
 """
 

@@ -58,11 +58,15 @@ class GangMember:
         self.rows = np.arange(self.shard.n_rows, dtype=np.int32)
         self.order = np.empty_like(self.rows)
         self.scratch = np.empty_like(self.rows)
-        origin = int(self.slices.bins[self.slices.rank])
-        binning = self.binning
-        self.layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)
         self._local = np.empty((0, 0, 0), np.int64)
         self._hists = np.empty((0, 0, 0), np.int64)
+
+    @property
+    def layout(self) -> tuple[Integers, Integers, NDArray[np.bool_], int]:
+        """What cut_search needs to know of this member's slice; what the binning offers may change by the round."""
+        binning = self.binning
+        origin = int(self.slices.bins[self.slices.rank])
+        return binning.bin_start, binning.n_thresholds, binning.has_missing, origin
 
     def grow(
         self,
