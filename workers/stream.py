@@ -1,26 +1,11 @@
-"""The bytes between two members: over a plain socket, or under TLS where the cluster has it.
-
-Neither waits: what cannot go on raises BlockingIOError. TLS takes 16 KB records; a header and a small payload go into
-one of them.
-"""
+"""The bytes between two members. A stream never waits: what cannot go on raises BlockingIOError."""
 
 import socket
-import ssl
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
 VIEWS_PER_CALL = 512  # the system takes at most IOV_MAX (1024 on Linux, POSIX promises 16) views in one call
-RECORD_BYTES = 16_384  # what TLS puts into one record
-
-
-@dataclass(frozen=True)
-class Tls:
-    """The two sides' contexts, each with this member's certificate and the authority that it trusts."""
-
-    calling: ssl.SSLContext
-    listening: ssl.SSLContext
 
 
 class Stream(Protocol):
@@ -60,49 +45,3 @@ class PlainStream:
     def shutdown(self) -> None:
         with suppress(OSError):  # the other side was faster
             self._socket.shutdown(socket.SHUT_RDWR)
-
-
-class TlsStream:
-    """A socket under TLS, its handshake done."""
-
-    def __init__(self, connection: ssl.SSLSocket) -> None:
-        connection.setblocking(False)
-        self._socket = connection
-        self.fileno = connection.fileno
-        self.close = connection.close
-
-    def send(self, views: Sequence[memoryview]) -> int:
-        try:
-            return self._socket.send(self._next(views))
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
-            raise BlockingIOError from error
-
-    def receive(self, views: Sequence[memoryview]) -> int:
-        try:
-            return self._socket.recv_into(views[0])
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
-            raise BlockingIOError from error
-        except ssl.SSLEOFError:
-            return 0
-
-    def shutdown(self) -> None:
-        with suppress(OSError):  # the other side was faster
-            # not SSLSocket's own: that would go on without TLS
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-    def _next(self, views: Sequence[memoryview]) -> memoryview | bytes:
-        """What to send in one call. The same again as long as nothing was sent: OpenSSL asks for that."""
-        if len(views[0]) >= RECORD_BYTES or len(views) == 1:
-            return views[0]
-        parts, n_bytes = [], 0
-        for view in views:
-            parts.append(view[: RECORD_BYTES - n_bytes])
-            n_bytes += len(parts[-1])
-            if n_bytes == RECORD_BYTES:
-                break
-        return b"".join(parts)
-
-
-def stream_over(connection: socket.socket) -> Stream:
-    """The stream of an authenticated connection."""
-    return TlsStream(connection) if isinstance(connection, ssl.SSLSocket) else PlainStream(connection)
