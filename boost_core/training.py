@@ -9,28 +9,33 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
 from boost_core.binning import Binning
-from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
+from boost_core.calibration import best_temperature
+from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
-from boost_core.errors import BoundBroken, ConfigError
+from boost_core.errors import BoundBroken
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest, route
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
+from boost_core.log_loss import LogLoss
+from boost_core.majority import majority
 from boost_core.model import Forest, RoundFigures
+from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.sampling import Sampler
-from boost_core.scores import zero_scores
+from boost_core.scores import WIDEN_AT, Scores, zero_scores
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
+from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -59,6 +64,7 @@ class TrainingResult:
     forest: Forest
     records: tuple[RoundRecord, ...]
     stop_reason: StopReason
+    temperature: float = 1.0
 
     def figures(self) -> RoundFigures:
         """The records as arrays, for the model."""
@@ -89,8 +95,7 @@ def train(
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
-    if config.stopping is not None and not data.n_valid:
-        raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
+    refuse_missing_validation(config, data.n_valid > 0)
     loop = _Loop(data, config, collective, observer, team)
     return loop.run()
 
@@ -106,6 +111,7 @@ class _Look:
     wrong: int
     strictly_wrong: int
     wrong_valid: int
+    log_loss: int  # of the validation rows, in units of LogLoss
     stop: bool
 
 
@@ -123,8 +129,6 @@ class _Loop:
     records: list[RoundRecord] = field(default_factory=list)
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
-    best_round: int = 0
-    best_error: float = math.inf
 
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
@@ -147,6 +151,10 @@ class _Loop:
         self.decoding = own or plain_decoding(self.algorithm.n_columns)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
         self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
+        self.best = BestRound(self.config.stopping)
+        n_classes = int(self.data.class_counts.shape[0])
+        transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
+        self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
         self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
         n_valid = self.data.valid.n_rows if self.data.valid else 0
@@ -159,10 +167,12 @@ class _Loop:
         reason = None
         while reason is None:
             reason, look = self._round(look)
-        n_kept = self.best_round if self.config.stopping is not None else len(self.rounds)
+        if not self.rounds:
+            self._settle_for_majority(look)
+        n_kept = self.best.round if self.config.stopping is not None else len(self.rounds)
         kept, multipliers = self.rounds[:n_kept], self.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
-        return TrainingResult(forest, tuple(self.records), reason)
+        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept))
 
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
@@ -178,6 +188,19 @@ class _Loop:
         look = self._look()
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
         return self._end(step, look), look
+
+    def _settle_for_majority(self, look: _Look) -> None:
+        """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
+        n_classes = int(self.data.class_counts.shape[0])
+        offset = offset_of(self.config.algorithm.parameters, n_classes)
+        fitted = majority(self.algorithm.link, offset, self.decoding, self.data.class_counts, self.data.train.n_rows)
+        step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
+        sent = self.collective.bytes_sent
+        self._add(fitted, step)
+        _, counts = self._exchange(np.zeros(0, np.int64))
+        wrong, strict, wrong_valid, log_loss, _ = (int(count) for count in counts)
+        look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
+        self._record(fitted, step, look, self.collective.bytes_sent - sent)
 
     def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
         """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
@@ -207,32 +230,34 @@ class _Loop:
             return StopReason.EDGE_ONE
         if len(self.rounds) >= self.config.rounds:
             return StopReason.ROUNDS
-        stopping = self.config.stopping
-        if stopping is not None and len(self.rounds) - self.best_round >= stopping.patience:
+        if self.best.has_passed(len(self.rounds)):
             return StopReason.STOPPED_EARLY
         return StopReason.CANCELLED if look.stop else None
 
     def _take(self, fitted: Fitted, step: Step) -> None:
-        """Add the weak learner to the model and to all scores."""
+        """Add the weak learner to the model and to all scores; the algorithm is told."""
+        self._add(fitted, step)
+        self.algorithm.taken(fitted, step)
+        self.ln_bound += step.ln_factor
+        self.slack += LN_TOLERANCE + step.ln_slack
+
+    def _add(self, fitted: Fitted, step: Step) -> None:
         self.scores.widen(step.multipliers, fitted)
         for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
             self.scores.add(part, fitted.speech, int(multiplier), part.tree.leaf_of_row, self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
-            self._add_to_valid(self.data.valid, fitted, step)
+            self.valid_scores.widen(step.multipliers, fitted)
+            self._add_to_valid(self.data.valid, self.valid_scores, fitted, step.multipliers)
             self.observer.enter(Phase.TRAIN)
-        self.algorithm.taken(fitted, step)
         # the model needs no rows: kept, they would grow by a leaf number a row and round
         self.rounds.append(fitted.without_rows())
         self.multipliers.append(step.multipliers)
-        self.ln_bound += step.ln_factor
-        self.slack += LN_TOLERANCE + step.ln_slack
 
-    def _add_to_valid(self, valid: Shard, fitted: Fitted, step: Step) -> None:
-        self.valid_scores.widen(step.multipliers, fitted)
-        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
+    def _add_to_valid(self, valid: Shard, scores: Scores, fitted: Fitted, multipliers: Integers) -> None:
+        for part, multiplier in zip(fitted.parts, multipliers, strict=True):
             leaves = route(part.tree, valid.bins, self.data.binning, self.team)
-            self.valid_scores.add(part, fitted.speech, int(multiplier), leaves, self.team)
+            scores.add(part, fitted.speech, int(multiplier), leaves, self.team)
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
@@ -241,8 +266,8 @@ class _Loop:
         k = gains.totals.shape[0]
         summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
-        wrong, strict, wrong_valid, stop = (int(count) for count in counts)
-        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, stop > 0)
+        wrong, strict, wrong_valid, log_loss, stop = (int(count) for count in counts)
+        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, log_loss, stop > 0)
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
@@ -251,18 +276,39 @@ class _Loop:
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
         errors = self.scores.count_errors(self.data.train.labels, self.team, self.decoding)
-        counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
+        counts = [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
         return gathered[:, :n_peaks].max(axis=0), gathered[:, n_peaks:].sum(axis=0)
 
-    def _valid_errors(self) -> int:
+    def _valid_losses(self) -> tuple[int, int]:
+        """Errors on this member's validation rows, and their log loss if that is wanted."""
         if self.data.valid is None:
-            return 0
+            return 0, 0
         self.observer.enter(Phase.VALIDATE)
         wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team, self.decoding)
+        log_loss = self._log_losses(self.valid_scores, np.ones(1))[0] if self._wants_log_loss() else 0
         self.observer.enter(Phase.TRAIN)
-        return wrong
+        return wrong, int(log_loss)
+
+    def _wants_log_loss(self) -> bool:
+        return self.config.stopping is not None and self.config.stopping.metric == LOG_LOSS
+
+    def _log_losses(self, scores: Scores, factors: NDArray[np.float64]) -> Integers:
+        """Of this member's validation rows at each factor of the probabilities' logarithms."""
+        if self.data.valid is None:
+            return np.zeros(factors.shape[0], np.int64)
+        return self.log_loss.sums(scores.values, self.data.valid.labels, factors, self.team)
+
+    def _temperature(self, n_kept: int) -> float:
+        """That of the least log loss of all members' validation rows at the model's last round."""
+        if self.config.calibration is None:
+            return 1.0
+        scores = Scores(self.valid_scores.values.astype(np.int64), WIDEN_AT)
+        for fitted, multipliers in zip(self.rounds[n_kept:], self.multipliers[n_kept:], strict=True):
+            if self.data.valid is not None:
+                self._add_to_valid(self.data.valid, scores, fitted, -multipliers)
+        return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
@@ -280,10 +326,10 @@ class _Loop:
             valid_error=look.wrong_valid / n_valid if n_valid else None,
             n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
+            valid_log_loss=self.log_loss.mean(look.log_loss) if self._wants_log_loss() else None,
         )
         self.records.append(record)
-        if record.valid_error is not None and record.valid_error < self.best_error:
-            self.best_round, self.best_error = record.round, record.valid_error
+        self.best.note(record)
         check_bounds(record, self.slack)
         self.observer.round_done(record)
 

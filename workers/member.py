@@ -154,4 +154,5 @@ def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, d
         figures=result.figures(),
         fingerprint=data_fingerprint,
         n_rows=plan.train.n_rows,
+        temperature=result.temperature,
     )
