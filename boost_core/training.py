@@ -23,7 +23,7 @@ from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.errors import BoundBroken
 from boost_core.fitted import Fitted
-from boost_core.forest import make_forest, route
+from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
 from boost_core.log_loss import LogLoss
@@ -31,10 +31,12 @@ from boost_core.majority import majority
 from boost_core.model import Forest, RoundFigures
 from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
+from boost_core.replay import add_round, bring_to, remind, replay, route_round
 from boost_core.sampling import Sampler
-from boost_core.scores import WIDEN_AT, Scores, zero_scores
+from boost_core.scores import WIDEN_AT, Scores
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
+from boost_core.start import Keeps, ModelSoFar, Start, no_standing
 from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
 
@@ -89,15 +91,19 @@ def train(
     collective: Collective,
     observer: Observer,
     team: Team,
+    start: Start | None = None,
 ) -> TrainingResult:
-    """Boost for config.rounds rounds or until there is nothing to gain.
+    """Boost for config.rounds rounds in all or until there is nothing to gain, from `start` on.
+
+    A start gives the model that an undisturbed training gives, to the bit; all members start from equal models. An
+    observer that Keeps is shown the model so far after every round.
 
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
     refuse_missing_validation(config, data.n_valid > 0)
     loop = _Loop(data, config, collective, observer, team)
-    return loop.run()
+    return loop.run(start or Start())
 
 
 @dataclass
@@ -124,11 +130,10 @@ class _Loop:
     collective: Collective
     observer: Observer
     team: Team
-    rounds: list[Fitted] = field(default_factory=list)
-    multipliers: list[Integers] = field(default_factory=list)
     records: list[RoundRecord] = field(default_factory=list)
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
+    perfect: bool = False  # the last weak learner made no error
 
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
@@ -156,27 +161,46 @@ class _Loop:
         transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
         self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
-        self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
         n_valid = self.data.valid.n_rows if self.data.valid else 0
-        self.valid_scores = zero_scores(n_valid, self.algorithm.n_columns)
+        self.standing = no_standing(shard.n_rows, n_valid, self.algorithm.n_columns)
 
-    def run(self) -> TrainingResult:
-        """All rounds; the reason is that of the round that ended the loop."""
+    def run(self, start: Start) -> TrainingResult:
+        """All rounds that are missing; the reason is that of the round that ended the loop."""
         self.observer.enter(Phase.TRAIN)
+        self._begin(start)
         look = self._look()
-        reason = None
+        # the last round of the model so far may have been the last of all
+        reason = self._end(look) if self.records else None
         while reason is None:
             reason, look = self._round(look)
-        if not self.rounds:
+        if not self.records:
             self._settle_for_majority(look)
-        n_kept = self.best.round if self.config.stopping is not None else len(self.rounds)
-        kept, multipliers = self.rounds[:n_kept], self.multipliers[:n_kept]
+        n_kept = self.best.round if self.config.stopping is not None else len(self.records)
+        kept, multipliers = self.standing.rounds[:n_kept], self.standing.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
         return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept))
 
+    def _begin(self, start: Start) -> None:
+        """Take over what there is already, and hand out the scores from now on."""
+        model = start.model or self.so_far()
+        if start.standing is not None and start.standing.whole:
+            self.standing = start.standing
+        start.standing = self.standing
+        bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
+        remind(self.algorithm, model)
+        self.slack, self.perfect = model.slack, model.perfect
+        for record in model.records:
+            self._note(record)
+
+    def so_far(self) -> ModelSoFar:
+        """The rounds that are finished; a round that was taken but not looked at is not."""
+        n_rounds, standing = len(self.records), self.standing
+        rounds, multipliers = tuple(standing.rounds[:n_rounds]), tuple(standing.multipliers[:n_rounds])
+        return ModelSoFar(rounds, multipliers, tuple(self.records), self.slack, self.perfect)
+
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
-        self.collective.begin_round(len(self.rounds) + 1)
+        self.collective.begin_round(len(self.records) + 1)
         for attempt, (gains, sums) in enumerate(self._attempts(look)):
             fitted, step = self._fit(gains, sums, look.totals, attempt)
             if step.refused is None:
@@ -187,7 +211,7 @@ class _Loop:
         self._take(fitted, step)
         look = self._look()
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
-        return self._end(step, look), look
+        return self._end(look), look
 
     def _settle_for_majority(self, look: _Look) -> None:
         """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
@@ -213,7 +237,7 @@ class _Loop:
             yield gains, sums
 
     def _fit(self, gains: Gains, sums: Integers, totals: Integers, attempt: int) -> tuple[Fitted, Step]:
-        some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.rounds), attempt))
+        some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.records), attempt))
         fitted = self.sampler.revalued(self.weak_learner.fit(some, some_sums), gains.matrix, self.weak_learner)
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
@@ -224,13 +248,15 @@ class _Loop:
     def _redrawn(self, gains: Gains) -> Gains | None:
         return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
 
-    def _end(self, step: Step, look: _Look) -> StopReason | None:
+    def _end(self, look: _Look) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
-        if step.perfect and look.strictly_wrong == 0:
+        if self.perfect and look.strictly_wrong == 0:
             return StopReason.EDGE_ONE
-        if len(self.rounds) >= self.config.rounds:
+        if self.records[-1].alpha == 0.0:
+            return StopReason.EDGE_ZERO  # the constant model: nothing beats it
+        if len(self.records) >= self.config.rounds:
             return StopReason.ROUNDS
-        if self.best.has_passed(len(self.rounds)):
+        if self.best.has_passed(len(self.records)):
             return StopReason.STOPPED_EARLY
         return StopReason.CANCELLED if look.stop else None
 
@@ -238,31 +264,25 @@ class _Loop:
         """Add the weak learner to the model and to all scores; the algorithm is told."""
         self._add(fitted, step)
         self.algorithm.taken(fitted, step)
-        self.ln_bound += step.ln_factor
-        self.slack += LN_TOLERANCE + step.ln_slack
 
     def _add(self, fitted: Fitted, step: Step) -> None:
-        self.scores.widen(step.multipliers, fitted)
-        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
-            self.scores.add(part, fitted.speech, int(multiplier), part.tree.leaf_of_row, self.team)
+        standing, multipliers = self.standing, step.multipliers
+        standing.whole = False
+        add_round(standing.scores, fitted, multipliers, [part.tree.leaf_of_row for part in fitted.parts], self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
-            self.valid_scores.widen(step.multipliers, fitted)
-            self._add_to_valid(self.data.valid, self.valid_scores, fitted, step.multipliers)
+            leaves = route_round(fitted, self.data.valid, self.data.binning, self.team)
+            add_round(standing.valid_scores, fitted, multipliers, leaves, self.team)
             self.observer.enter(Phase.TRAIN)
         # the model needs no rows: kept, they would grow by a leaf number a row and round
-        self.rounds.append(fitted.without_rows())
-        self.multipliers.append(step.multipliers)
-
-    def _add_to_valid(self, valid: Shard, scores: Scores, fitted: Fitted, multipliers: Integers) -> None:
-        for part, multiplier in zip(fitted.parts, multipliers, strict=True):
-            leaves = route(part.tree, valid.bins, self.data.binning, self.team)
-            scores.add(part, fitted.speech, int(multiplier), leaves, self.team)
+        standing.rounds.append(fitted.without_rows())
+        standing.multipliers.append(multipliers)
+        standing.whole = True
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
-        peaks, counts = self._exchange(self.algorithm.peaks(self.scores))
-        gains = self.algorithm.gains(self.scores, peaks)
+        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores))
+        gains = self.algorithm.gains(self.standing.scores, peaks)
         k = gains.totals.shape[0]
         summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
@@ -275,7 +295,7 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        errors = self.scores.count_errors(self.data.train.labels, self.team, self.decoding)
+        errors = self.standing.scores.count_errors(self.data.train.labels, self.team, self.decoding)
         counts = [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -286,8 +306,9 @@ class _Loop:
         if self.data.valid is None:
             return 0, 0
         self.observer.enter(Phase.VALIDATE)
-        wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team, self.decoding)
-        log_loss = self._log_losses(self.valid_scores, np.ones(1))[0] if self._wants_log_loss() else 0
+        scores = self.standing.valid_scores
+        wrong, _ = scores.count_errors(self.data.valid.labels, self.team, self.decoding)
+        log_loss = self._log_losses(scores, np.ones(1))[0] if self._wants_log_loss() else 0
         self.observer.enter(Phase.TRAIN)
         return wrong, int(log_loss)
 
@@ -304,16 +325,19 @@ class _Loop:
         """That of the least log loss of all members' validation rows at the model's last round."""
         if self.config.calibration is None:
             return 1.0
-        scores = Scores(self.valid_scores.values.astype(np.int64), WIDEN_AT)
-        for fitted, multipliers in zip(self.rounds[n_kept:], self.multipliers[n_kept:], strict=True):
-            if self.data.valid is not None:
-                self._add_to_valid(self.data.valid, scores, fitted, -multipliers)
+        standing = self.standing
+        scores = Scores(standing.valid_scores.values.astype(np.int64), WIDEN_AT)
+        taken_back = [-multipliers for multipliers in standing.multipliers[n_kept:]]
+        if self.data.valid is not None:
+            rounds = list(zip(standing.rounds[n_kept:], taken_back, strict=True))
+            replay(scores, rounds, self.data.valid, self.data.binning, self.team)
         return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
+        self.ln_bound += step.ln_factor
         record = RoundRecord(
-            round=len(self.rounds),
+            round=len(self.records) + 1,
             edge=step.edge,
             alpha=step.alpha,
             loss=math.exp(min(look.ln_loss, LARGEST_LN)),
@@ -328,10 +352,18 @@ class _Loop:
             bytes_reduced=bytes_sent,
             valid_log_loss=self.log_loss.mean(look.log_loss) if self._wants_log_loss() else None,
         )
-        self.records.append(record)
-        self.best.note(record)
-        check_bounds(record, self.slack)
+        slack = self.slack + LN_TOLERANCE + step.ln_slack
+        check_bounds(record, slack)
+        self.slack, self.perfect = slack, step.perfect
+        self._note(record)
         self.observer.round_done(record)
+        if isinstance(self.observer, Keeps):
+            self.observer.keep(self.so_far)
+
+    def _note(self, record: RoundRecord) -> None:
+        self.records.append(record)
+        self.ln_bound = record.ln_bound
+        self.best.note(record)
 
 
 def check_bounds(record: RoundRecord, slack: float) -> None:
