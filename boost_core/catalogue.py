@@ -251,8 +251,18 @@ def describe_algorithms() -> list[dict[str, Any]]:
             "guarantee": algorithm.guarantee,
             "parameters": json_schema(parameters_of(algorithm)),
             "weak_learners": [_describe_weak_learner(WEAK_LEARNERS[kind]) for kind in algorithm.weak_learners],
+            "combinations": _combinations(algorithm),
         }
         for algorithm in ALGORITHMS.values()
+    ]
+
+
+def _combinations(algorithm: type[Algorithm]) -> list[dict[str, Any]]:
+    """Where a parameter's value decides which weak learners combine: the kinds by value."""
+    return [
+        {"parameter": parameter.name, "value": value, "weak_learners": list(kinds)}
+        for parameter in algorithm.parameters
+        for value, kinds in parameter.weak_learners
     ]
 
 

@@ -1,11 +1,12 @@
 """`edgewise train`: the service's own path from a request to a model, without the service."""
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boost_core.config import TrainingConfig
+from boost_core.model import Model
 from boost_core.records import StopReason
 from service.cli_output import reporting
 from service.cli_progress import ConsoleProgress, interruptible
@@ -16,9 +17,9 @@ from service.safe_json import decode
 from service.settings import checked_cluster
 from service.trainer import Trainer
 from service.training_answer import training_answer
-from workers.data_plan import DataPlan
+from service.warm_start import HERE, check_start
 from workers.job import TrainingJob, TrainingOutcome
-from workers.model_file import write_model
+from workers.model_file import read_model, write_model
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,11 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         link = _link(arguments, request)
         _check_out(arguments.out)
         plan, config = prepare(request, arguments.data_root)
+        start = _start(request)
+        check_start(start, plan, config)
         try:
-            outcome = _train(arguments, request, plan, config, link)
+            job = TrainingJob(uuid.uuid4().hex, 1, plan, config, request.resources.threads, start)
+            outcome = _train(job, Trainer(link), lambda: _n_workers(arguments, request, link))
         finally:
             if link is not None:
                 link.close()
@@ -84,21 +88,22 @@ def _check_out(out: Path) -> None:
         raise RequestRefused([(("out",), f"the folder of {out} does not exist; create it first")])
 
 
-def _train(
-    arguments: Arguments,
-    request: TrainingRequest,
-    plan: DataPlan,
-    config: TrainingConfig,
-    link: ClusterLink | None,
-) -> TrainingOutcome:
-    trainer = Trainer(link)
+def _start(request: TrainingRequest) -> Model | None:
+    """The model file to go on from. Raises RequestRefused or ModelFileError."""
+    named = request.warm_start
+    if named is None:
+        return None
+    if named.file is None:
+        raise RequestRefused([((*HERE, "model"), "there is no registry here; name a model file under file")])
+    return read_model(Path(named.file))
+
+
+def _train(job: TrainingJob, trainer: Trainer, n_workers: Callable[[], int]) -> TrainingOutcome:
     with interruptible() as interrupted:
         trainer.prepare()
-        n_workers = _n_workers(arguments, request, link)
-        job = TrainingJob(uuid.uuid4().hex, 1, plan, config, request.resources.threads)
-        progress = ConsoleProgress(config.rounds, interrupted)
+        progress = ConsoleProgress(job.config.rounds, interrupted)
         with progress.shown():
-            return trainer.train(job, n_workers, progress)
+            return trainer.train(job, n_workers(), progress)
 
 
 def _n_workers(arguments: Arguments, request: TrainingRequest, link: ClusterLink | None) -> int:

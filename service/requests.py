@@ -148,6 +148,14 @@ class StoppingSpec(_Strict):
     min_delta: float = Field(default=0.0, ge=0.0, le=1e9, description="An improvement is more than this.")
 
 
+class WarmStartSpec(_Strict):
+    """The model that the training goes on from, as if it had not ended."""
+
+    model: str | None = Field(default=None, pattern=MODEL_NAME, description="Its name.")
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Its version; null: the newest.")
+    file: str | None = Field(default=None, description="Without a server, a model file in place of name and version.")
+
+
 class TrainingRequest(_Strict):
     """What to train, on what, and under which name the model is kept."""
 
@@ -161,6 +169,9 @@ class TrainingRequest(_Strict):
     calibration: Literal["temperature"] | None = Field(
         default=None,
         description="temperature: one factor for all probabilities, by the log loss of data.valid; null: none.",
+    )
+    warm_start: WarmStartSpec | None = Field(
+        default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
     )
     resources: ResourcesSpec = ResourcesSpec()
 

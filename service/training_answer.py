@@ -24,7 +24,7 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         "rounds_run": len(records),
         # The model ends with its last round, with early stopping at its best one.
         "best_round": n_rounds,
-        **_last_figures(records[:n_rounds]),
+        **_last_figures([record for record in records if record.round <= n_rounds]),
         # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
         "bound_holds": True,
         "seconds": dict(outcome.seconds),

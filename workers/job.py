@@ -13,13 +13,17 @@ from workers.data_plan import DataPlan
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it."""
+    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it.
+
+    warm_start: the model to go on from.
+    """
 
     job_id: str
     run: int
     plan: DataPlan
     config: TrainingConfig
     threads: int | None = None
+    warm_start: Model | None = None
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,13 @@ from boost_core.collective import Collective
 from boost_core.model import Model
 from boost_core.records import Phase, RoundRecord
 from boost_core.shard import Shard
+from boost_core.start import Start
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import LN_TOLERANCE, TrainingData, TrainingResult, train
+from boost_core.warm_start import model_so_far, refuse_other_bins
 from boost_core.warm_up import warm_up
 from workers.binner import Binned, Binner
-from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
+from workers.job import Assignment, MemberOutcome, Progress, RoundProgress, TrainingJob
 from workers.reading import RangeReader
 
 PHASES = ("read", "bin", "compile", "train", "validate")
@@ -90,7 +92,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         collective.barrier()
         progress.phase("train")
         observer = TrainingObserver(clock, progress, assignment.rank == 0)
-        result = train(data, config, collective, observer, team)
+        result = train(data, config, collective, observer, team, _warm_start(assignment.job, data))
     clock.enter("train")
     seconds = {**clock.seconds, "total": time.perf_counter() - started}
     seconds["per_round"] = median(each.seconds for each in observer.rounds) if observer.rounds else 0.0
@@ -103,6 +105,14 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         peak_memory_bytes=peak_memory_bytes(),
         n_rows=data.train.n_rows,
     )
+
+
+def _warm_start(job: TrainingJob, data: TrainingData) -> Start | None:
+    """Errors: ConfigError if the rows are not binned as the model's were."""
+    if job.warm_start is None:
+        return None
+    refuse_other_bins(job.warm_start, data.binning)
+    return Start(model_so_far(job.warm_start, LN_TOLERANCE))
 
 
 def _load(
