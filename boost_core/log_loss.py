@@ -13,6 +13,7 @@ from boost_core.decoding import Decoding, Rule
 from boost_core.jit import inner, kernel
 from boost_core.probability import Link, Transform
 from boost_core.scores import UNIT
+from boost_core.shard import Shard
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -72,27 +73,29 @@ def _set_logits(kind, row, sides, offset, logits):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _add_losses(link, scores, labels, factors, unit, span, sums):  # type: ignore[no-untyped-def]
+def _add_losses(link, scores, rows, factors, unit, span, sums):  # type: ignore[no-untyped-def]
     """sums (IN/OUT, int64 [m]) += losses of rows span[0]..span[1] in units, one a factor.
 
-    link = (kind, offset, sides int8 [c, k], scratch float64 [k]).
+    link = (kind, offset, sides int8 [c, k], scratch float64 [k]); rows = (labels, copies int64 [n], or [0] for once).
     """
+    labels, copies = rows
     kind, offset, sides, logits = link
     for i in range(span[0], span[1]):
         _set_logits(kind, scores[i], sides, offset, logits)
         largest = logits[0]
         for k in range(1, logits.shape[0]):
             largest = max(largest, logits[k])
+        weight = unit * np.float64(copies[i]) if copies.shape[0] > 0 else unit
         for f in range(factors.shape[0]):
             total = 0.0
             for k in range(logits.shape[0]):
                 total += ieee_math.exp(factors[f] * (logits[k] - largest))
             loss = ieee_math.log(total) + factors[f] * (largest - logits[labels[i]])
-            sums[f] += ieee_math.round_half_even(min(loss, WORST) * unit)
+            sums[f] += np.int64(np.rint(min(loss, WORST) * weight))
 
 
 class LogLoss:
-    """Of one member's validation rows; n_all: those of all members."""
+    """Of one member's validation rows; n_all: those of all members, copies counted."""
 
     def __init__(self, transform: Transform, decoding: Decoding, n_classes: int, n_all: int) -> None:
         by_code = BY_LOSS if decoding.rule is Rule.LOSS else BY_SIGNS
@@ -102,16 +105,16 @@ class LogLoss:
         self.bits = min(40, 51 - max(n_all, 1).bit_length())
         self._n_all = max(n_all, 1)
 
-    def sums(
-        self, scores: NDArray[np.integer], labels: NDArray[np.int32], factors: NDArray[np.float64], team: Team
-    ) -> Integers:
-        """Sum of the rows' losses in units of 2**-bits at each factor, int64 [m]; scores [n, c] in score units."""
-        n_rows = labels.shape[0]
+    def sums(self, scores: NDArray[np.integer], shard: Shard, factors: NDArray[np.float64], team: Team) -> Integers:
+        """Sum of the rows' losses in units of 2**-bits at each factor, int64 [m], a row counted as often as its copies;
+        scores [n, c] in score units."""
+        n_rows = shard.n_rows
+        rows = (shard.labels, np.empty(0, np.int64) if shard.copies is None else shard.copies)
 
         def part(start: int, stop: int) -> Integers:
             sums = np.zeros(factors.shape[0], np.int64)
             link = (self._kind, self._offset, self._sides, np.empty(self._n_classes))
-            _add_losses(link, scores, labels, factors, 2.0**self.bits, (start, stop), sums)
+            _add_losses(link, scores, rows, factors, 2.0**self.bits, (start, stop), sums)
             return sums
 
         work = 16 * n_rows * self._n_classes * factors.shape[0]

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
 from boost_core.binning import Binning
+from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
+from boost_core.class_weights import class_factors, mass_of, weighed
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
-from boost_core.errors import BoundBroken
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
@@ -43,13 +44,12 @@ from boost_core.team import Team
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
-LARGEST_LN = 700.0  # exp of more does not fit a float
 
 
 @dataclass(frozen=True)
 class TrainingData:
     """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
-    rows of all members."""
+    rows of all members; rows with weights count in both as often as their copies."""
 
     train: Shard
     valid: Shard | None
@@ -102,8 +102,22 @@ def train(
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
     refuse_missing_validation(config, data.n_valid > 0)
-    loop = _Loop(data, config, collective, observer, team)
+    loop = _Loop(_by_class(data, config, collective), config, collective, observer, team)
     return loop.run(start or Start())
+
+
+def _by_class(data: TrainingData, config: TrainingConfig, collective: Collective) -> TrainingData:
+    """The data with class weights, where there are any."""
+    factors = class_factors(config, data.class_counts)
+    if factors is None:
+        return data
+    rows = weighed(data.train, factors, collective)
+    data = replace(data, train=rows, class_counts=mass_of(rows, factors.shape[0], collective))
+    if not data.n_valid:
+        return data
+    assert data.valid is not None
+    valid = weighed(data.valid, factors, collective)
+    return replace(data, valid=valid, n_valid=int(mass_of(valid, factors.shape[0], collective).sum()))
 
 
 @dataclass
@@ -147,6 +161,8 @@ class _Loop:
             row_ranges=shard.row_ranges,
             collective=self.collective,
             rounds=self.config.rounds,
+            copies=shard.copies,
+            range_edges=shard.range_edges(),
         )
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
@@ -295,7 +311,8 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        errors = self.standing.scores.count_errors(self.data.train.labels, self.team, self.decoding)
+        rows = self.data.train
+        errors = self.standing.scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         counts = [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -306,8 +323,8 @@ class _Loop:
         if self.data.valid is None:
             return 0, 0
         self.observer.enter(Phase.VALIDATE)
-        scores = self.standing.valid_scores
-        wrong, _ = scores.count_errors(self.data.valid.labels, self.team, self.decoding)
+        rows, scores = self.data.valid, self.standing.valid_scores
+        wrong, _ = scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         log_loss = self._log_losses(scores, np.ones(1))[0] if self._wants_log_loss() else 0
         self.observer.enter(Phase.TRAIN)
         return wrong, int(log_loss)
@@ -319,7 +336,7 @@ class _Loop:
         """Of this member's validation rows at each factor of the probabilities' logarithms."""
         if self.data.valid is None:
             return np.zeros(factors.shape[0], np.int64)
-        return self.log_loss.sums(scores.values, self.data.valid.labels, factors, self.team)
+        return self.log_loss.sums(scores.values, self.data.valid, factors, self.team)
 
     def _temperature(self, n_kept: int) -> float:
         """That of the least log loss of all members' validation rows at the model's last round."""
@@ -364,21 +381,3 @@ class _Loop:
         self.records.append(record)
         self.ln_bound = record.ln_bound
         self.best.note(record)
-
-
-def check_bounds(record: RoundRecord, slack: float) -> None:
-    """Errors: BoundBroken if the loss or the strict training error exceeds what the theory proves for the round.
-
-    slack: how far rounding may have moved ln loss since the first round.
-    """
-    if not record.ln_loss <= record.ln_bound + slack:
-        raise BoundBroken(
-            f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
-            f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
-        )
-    slack = min(slack, LARGEST_LN)
-    if record.error_bound is not None and not record.strict_train_error <= record.error_bound * math.exp(slack):
-        raise BoundBroken(
-            f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
-            f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"
-        )

@@ -15,6 +15,7 @@ from boost_core.log_loss import LogLoss
 from boost_core.probability import Link, Transform, offset_of, probabilities_of
 from boost_core.records import Silent
 from boost_core.scores import UNIT, predicted_classes
+from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.training import TrainingData, TrainingResult, train
 from tests.boost_core.algorithms.small_runs import scores_by_round
@@ -54,11 +55,16 @@ def test_integer_losses_are_those_of_the_probabilities(link: Link, rule: Rule, f
     n_classes = 2 if link is Link.SIGMOID else 3
     labels = random.integers(0, n_classes, 50).astype(np.int32)
     transform = Transform(link, 0.7 if link is Link.SIGMOIDS else 0.0)
-    log_loss = LogLoss(transform, decoding, n_classes, 50)
-    with Team(1) as team:
-        [total] = log_loss.sums(scores, labels, np.array([factor]), team)
-    wanted = naive(replace(transform, factor=factor), scores, decoding, labels)
-    assert log_loss.mean(int(total)) == pytest.approx(wanted / 50, abs=1e-9)
+    copies = random.integers(1, 4, 50)
+    for often in (None, copies):
+        n_all = 50 if often is None else int(copies.sum())
+        log_loss = LogLoss(transform, decoding, n_classes, n_all)
+        with Team(1) as team:
+            shard = Shard(np.empty((0, 50), np.uint8), labels, ((0, 50),), often)
+            [total] = log_loss.sums(scores, shard, np.array([factor]), team)
+        each = np.repeat(np.arange(50), 1 if often is None else copies)
+        wanted = naive(replace(transform, factor=factor), scores[each], decoding, labels[each])
+        assert log_loss.mean(int(total)) == pytest.approx(wanted / n_all, abs=1e-9)
 
 
 @pytest.mark.parametrize("least", [-9000, -8192, -777, 0, 3, 2500, 9000])

@@ -13,7 +13,7 @@ from tests.workers.parquet_tables import write
 from workers.model_file import model_sha256, read_model
 from workers.scoring import predict_table
 
-SHA256 = "ada8605ecd8a00b959b5c3d69d1d06ef337666bb156bdfce686884ce2dbc871e"
+SHA256 = "e21a63edf2a33a31ed58e15e5b2517e0129d10099d10f43b859df3b5bf21a0a5"
 LABELS = ["cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "ash", "birch", "cedar", "birch", "birch"]
 N_WRONG = 44
 
