@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from boost_core.collective import Alone
 from boost_core.records import StopReason
 from boost_core.scores import predicted_classes
 from tests.boost_core.algorithms.small_runs import (
@@ -10,8 +11,8 @@ from tests.boost_core.algorithms.small_runs import (
     config_for,
     facts,
     scores_by_round,
-    train_alone,
     train_gang,
+    train_whole,
 )
 from tests.boost_core.test_sampling import PAIRS, body
 
@@ -53,7 +54,7 @@ def test_a_model_comes_of_any_data(name: str, learner: str, case: str):
     """It predicts on its training rows what its records say; alone and in a gang it is the same."""
     data = table(case, name == "adaboost")
     config = config_for(body(name, learner), ROUNDS)
-    result = train_alone(data, config)
+    result = train_whole(data, np.arange(len(data.labels)), config, Alone())
     last = result.records[-1]
     predicted = predicted_classes(scores_by_round(result.forest, data.X)[-1], result.forest.decoding)
     assert result.forest.n_rounds == len(result.records) >= 1
@@ -69,5 +70,5 @@ def test_a_model_comes_of_any_data(name: str, learner: str, case: str):
         assert len(set(predicted)) == 1
     if case == "constant, one class ahead":
         assert set(predicted) == {1}
-    for each in train_gang(data, config, 2):
+    for each in train_gang(data, config, 2, train_whole):
         assert facts(each) == facts(result)
