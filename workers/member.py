@@ -1,6 +1,5 @@
 """What every member of a gang does: read its rows, bin them, compile, train."""
 
-import os
 import resource
 import sys
 import time
@@ -20,6 +19,7 @@ from boost_core.training import TrainingData, TrainingResult, train
 from boost_core.warm_up import warm_up
 from workers.binner import Binned, Binner
 from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
+from workers.machine_limits import cpu_limit
 from workers.reading import RangeReader
 
 PHASES = ("read", "bin", "compile", "train", "validate")
@@ -27,7 +27,7 @@ PHASES = ("read", "bin", "compile", "train", "validate")
 
 def available_cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpu_limit()
 
 
 def peak_memory_bytes() -> int:

@@ -10,6 +10,7 @@ import pytest
 
 from service.settings import Settings
 from tests.service.live_server import in_thread
+from tests.service.postgres_server import PostgresServer, running_server
 from tests.service.tables_of_data import write_trees
 
 
@@ -58,3 +59,10 @@ def unused_tcp_address() -> Iterator[str]:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"tcp://127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the tests of a session share; each takes a database of its own."""
+    with running_server() as server:
+        yield server
