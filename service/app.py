@@ -20,6 +20,7 @@ from service.api.services import Services
 from service.artifacts import LocalArtifacts
 from service.body_limit import BodyLimit
 from service.cluster_link import ClusterLink
+from service.errors import StartRefused
 from service.job_run import JobRun
 from service.key_check import KeyCheck
 from service.key_ring import KeyRing

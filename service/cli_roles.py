@@ -24,7 +24,7 @@ def run_scheduler(flags: Mapping[str, object]) -> None:
         settings = cluster_settings(flags)
         from workers.cluster_roles import MemberPlace, run_scheduler
 
-        place = MemberPlace(settings.member_host, settings.tls_dir, settings.worker_dir)
+        place = MemberPlace(settings.member_host, settings.tls_dir, settings.worker_dir, settings.ready_file)
         run_scheduler(place, settings.scheduler_port, lambda address: say("scheduler", f"listens on {address}"))
 
 
@@ -36,7 +36,7 @@ def run_worker(flags: Mapping[str, object]) -> None:
             raise StartRefused(f"cluster {settings.cluster!r}: a worker needs its scheduler's tcp:// or tls:// address")
         from workers.cluster_roles import MemberPlace, run_worker
 
-        place = MemberPlace(settings.member_host, settings.tls_dir, settings.worker_dir)
+        place = MemberPlace(settings.member_host, settings.tls_dir, settings.worker_dir, settings.ready_file)
         worker = run_worker(
             place, settings.cluster, settings.worker_threads, lambda address: say("worker", f"listens on {address}")
         )

@@ -10,6 +10,8 @@ from service.errors import StartRefused
 from service.logs import log_config
 from service.settings import Settings
 
+BEAT_SECONDS = 5.0
+
 
 def run(settings: Settings, ready: Callable[[], None]) -> None:
     """Run jobs until a signal ends it; the running job goes back to the queue then. Raises StartRefused."""
@@ -30,5 +32,7 @@ def run(settings: Settings, ready: Callable[[], None]) -> None:
     services = build_services(own, state)
     services.runner.start()
     ready()
-    stop.wait()
+    while not stop.wait(BEAT_SECONDS):
+        if settings.ready_file and services.runner.trouble() is None:
+            settings.ready_file.touch()
     shut_down(services, state)

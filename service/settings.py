@@ -13,6 +13,7 @@ from service.errors import StartRefused
 from service.sql_engine import postgres_url
 
 MIB = 1 << 20
+PATHS = ("data_root", "state_dir", "tls_dir", "admin_key_file", "database_password_file", "worker_dir", "ready_file")
 
 
 def default_state_dir() -> Path:
@@ -59,6 +60,9 @@ class Settings(BaseSettings):
     scheduler_port: Annotated[int, Field(ge=0, le=65535, description="Port of `edgewise scheduler`.")] = 8786
     worker_threads: Annotated[int, Field(ge=0, description="Threads of a worker; 0 = its CPU limit.")] = 0
     worker_dir: Path | None = Field(default=None, description="Folder of a worker's files; empty = a temporary one.")
+    ready_file: Path | None = Field(
+        default=None, description="A runner, scheduler or worker touches this file every few seconds while it is well."
+    )
     body_limit_bytes: Annotated[int, Field(ge=1, description="Largest body of a prediction request.")] = 32 * MIB
     predict_rows_cap: Annotated[int, Field(ge=1, description="Most rows of one prediction request.")] = 100_000
     model_cache: Annotated[int, Field(ge=1, description="Models kept in memory for prediction.")] = 8
@@ -79,7 +83,7 @@ class Settings(BaseSettings):
             postgres_url(value)
         return value
 
-    @field_validator("data_root", "state_dir", "tls_dir", "admin_key_file", "database_password_file", "worker_dir")
+    @field_validator(*PATHS)
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         # Fixed once: a later change of the working folder must not move the data root.

@@ -67,9 +67,9 @@ def postgres_url(text: str, password: str | None = None) -> URL:
 
 
 def insert_ignoring(dialect: Dialect, table: Any) -> Any:
-    """INSERT that leaves rows alone which are there already: the form of it that the database knows."""
+    """INSERT that leaves rows alone which are there already; the result's rowcount says how many were not."""
     insert = postgresql.insert if dialect.name == POSTGRES else sqlite.insert
-    return insert(table).on_conflict_do_nothing()
+    return insert(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
 
 def _prepared(engine: Engine) -> Engine:

@@ -1,6 +1,7 @@
 """API keys over SQL."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import Engine, RowMapping, func, select, update
 
@@ -20,7 +21,12 @@ class SqlKeys:
         self._sessions = Sessions(engine)
 
     def add_key(self, key: ApiKey) -> bool:
-        row = {"id": key.id, "name": key.name, "secret_sha256": key.secret_sha256, "scopes": sorted(key.scopes)}
+        row: dict[str, Any] = {
+            "id": key.id,
+            "name": key.name,
+            "secret_sha256": key.secret_sha256,
+            "scopes": sorted(key.scopes),
+        }
         row |= {"created_at": key.created_at, "revoked_at": key.revoked_at}
         with self._sessions.writing() as connection:
             added = connection.execute(insert_ignoring(connection.dialect, KeyRecord).values(**row)).rowcount

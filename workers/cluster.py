@@ -49,7 +49,8 @@ class Connection:
 def connect(target: str, seconds: float = ANSWER_SECONDS, tls_dir: Path | None = None) -> Connection:
     """Connect and make the workers fit for gangs, also those that join later.
 
-    seconds: for an external scheduler to answer. tls_dir: this member's certificates. Errors: GangUnavailable names the target and what to do.
+    seconds: for an external scheduler to answer. tls_dir: this member's certificates.
+    Errors: GangUnavailable names the target and what to do.
     """
     stack = ExitStack()
     try:

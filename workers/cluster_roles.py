@@ -8,7 +8,7 @@ limit is the last word.
 import asyncio
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +23,31 @@ from workers.tls import security
 NO_RULES = {f"distributed.worker.memory.{rule}": False for rule in ("target", "spill", "pause", "terminate")}
 # A scheduler that comes back is waited for by new workers: theirs end with it, and their nannies with them.
 DEATH_SECONDS = 60.0
-STOP_SECONDS = 5.0
+BEAT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class MemberPlace:
-    """Where a member listens, its certificates (None: in the clear), and the folder of its files."""
+    """Where a member listens, its certificates (None: in the clear), and the folder of its files.
+
+    ready_file: touched every few seconds while the member is well.
+    """
 
     host: str
     tls_dir: Path | None
-    folder: Path | None
+    folder: Path | None = None
+    ready_file: Path | None = None
 
     def security(self) -> Security | None:
         """Errors: GangUnavailable if a certificate is missing."""
         return security(self.tls_dir) if self.tls_dir else None
+
+    async def keep_telling(self, is_well: Callable[[], bool]) -> None:
+        """Touch the file as long as the member is well; its event loop is, if this runs."""
+        while True:
+            if self.ready_file is not None and is_well():
+                self.ready_file.touch()
+            await asyncio.sleep(BEAT_SECONDS)
 
     def address(self, port: int) -> str:
         """What to listen on."""
@@ -54,7 +65,7 @@ def run_scheduler(place: MemberPlace, port: int, ready: Callable[[str], None]) -
             host=place.address(port), security=place.security(), dashboard=False, idle_timeout=None
         ) as scheduler:
             ready(scheduler.address)
-            await first_of(stop.wait(), scheduler.finished())
+            await first_of(stop.wait(), scheduler.finished(), place.keep_telling(lambda: True))
 
     asyncio.run(serve())
 
@@ -79,7 +90,7 @@ def run_worker(place: MemberPlace, scheduler: str, threads: int, ready: Callable
             config=NO_RULES,
         ) as nanny:
             ready(str(nanny.worker_address))
-            await first_of(stop.wait(), nanny.finished())
+            await first_of(stop.wait(), nanny.finished(), place.keep_telling(nanny.is_alive))
         return 0 if stop.is_set() else 1
 
     with ExitStack() as stack:
@@ -97,7 +108,7 @@ def stop_signal() -> asyncio.Event:
     return event
 
 
-async def first_of(*waits: "asyncio._CoroutineLike[object]") -> None:
+async def first_of(*waits: Awaitable[object]) -> None:
     """Wait for whatever comes first."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
