@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.certificates import make_certificates
-from tests.workers.gang_members import members, new_job
+from tests.workers.test_gang import members, new_job
 from workers.cluster import connect
 from workers.errors import GangUnavailable
 from workers.gang import train_on_gang
