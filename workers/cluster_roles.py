@@ -49,11 +49,10 @@ class MemberPlace:
                 self.ready_file.touch()
             await asyncio.sleep(BEAT_SECONDS)
 
-    def address(self, port: int) -> str:
-        """What to listen on."""
-        scheme = "tls" if self.tls_dir else "tcp"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{port}"
+    @property
+    def protocol(self) -> str:
+        """What members speak."""
+        return "tls" if self.tls_dir else "tcp"
 
 
 def run_scheduler(place: MemberPlace, port: int, ready: Callable[[str], None]) -> None:
@@ -62,7 +61,12 @@ def run_scheduler(place: MemberPlace, port: int, ready: Callable[[str], None]) -
     async def serve() -> None:
         stop = stop_signal()
         async with Scheduler(
-            host=place.address(port), security=place.security(), dashboard=False, idle_timeout=None
+            host=place.host,
+            port=port,
+            protocol=place.protocol,
+            security=place.security(),
+            dashboard=False,
+            idle_timeout=None,
         ) as scheduler:
             ready(scheduler.address)
             await first_of(stop.wait(), scheduler.finished(), place.keep_telling(lambda: True))
@@ -81,7 +85,8 @@ def run_worker(place: MemberPlace, scheduler: str, threads: int, ready: Callable
         async with Nanny(
             scheduler,
             nthreads=threads or cpu_limit(),
-            host=place.address(0),
+            host=place.host,
+            protocol=place.protocol,
             security=place.security(),
             local_directory=str(folder),
             memory_limit=memory_limit(),

@@ -7,6 +7,7 @@ not compared: members come and go, and to hold the certificate is to be one.
 """
 
 from pathlib import Path
+from ssl import TLSVersion
 
 from distributed.security import Security
 
@@ -30,4 +31,6 @@ def security(folder: Path) -> Security:
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
     roles = ("client", "scheduler", "worker")
     files = {f"tls_{role}_{kind}": path for role in roles for kind, path in (("cert", certificate), ("key", key))}
-    return Security(require_encryption=True, tls_ca_file=str(folder / AUTHORITY), tls_min_version="1.3", **files)
+    return Security(
+        require_encryption=True, tls_ca_file=str(folder / AUTHORITY), tls_min_version=TLSVersion.TLSv1_3, **files
+    )
