@@ -39,10 +39,10 @@ def make_certificates(folder: Path) -> bool:
     return True
 
 
-def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all. Errors: OSError."""
+def write_secret(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file that only its owner can read (or as `mode` says), whole or not at all. Errors: OSError."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

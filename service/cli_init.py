@@ -6,7 +6,7 @@ from pathlib import Path
 from service.cli_output import reporting
 from service.errors import StartRefused
 
-ADMIN_KEY, DATABASE_PASSWORD, TLS = "admin-key", "database-password", "tls"
+ADMIN_KEY, DATABASE_PASSWORD, TLS = "admin-key", "database/password", "tls"
 
 
 def run(folder: Path, *, as_json: bool) -> None:
@@ -25,9 +25,14 @@ def make_secrets(folder: Path) -> list[str]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         made = [TLS] if make_certificates(folder / TLS) else []
-        for name, text in ((DATABASE_PASSWORD, secrets.token_urlsafe(32)), (ADMIN_KEY, new_text())):
+        (folder / DATABASE_PASSWORD).parent.mkdir(mode=0o755, exist_ok=True)
+        # The database runs as a user of its own and must read its password: who may is said by the folders above.
+        for name, text, mode in (
+            (DATABASE_PASSWORD, secrets.token_urlsafe(32), 0o644),
+            (ADMIN_KEY, new_text(), 0o600),
+        ):
             if not (folder / name).exists():
-                write_secret(folder / name, f"{text}\n".encode())
+                write_secret(folder / name, f"{text}\n".encode(), mode)
                 made.append(name)
     except OSError as error:
         raise StartRefused(f"secrets folder {folder}: {error.strerror}; choose another one") from None

@@ -24,6 +24,7 @@ NO_RULES = {f"distributed.worker.memory.{rule}": False for rule in ("target", "s
 # A scheduler that comes back is waited for by new workers: theirs end with it, and their nannies with them.
 DEATH_SECONDS = 60.0
 BEAT_SECONDS = 5.0
+OWN_PAGES = "127.0.0.1:0"  # Dask serves pages in the clear, to whoever asks: nobody beyond this machine may
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ def run_worker(place: MemberPlace, scheduler: str, threads: int, ready: Callable
             memory_limit=memory_limit(),
             death_timeout=DEATH_SECONDS,
             dashboard=False,
+            dashboard_address=OWN_PAGES,
             config=NO_RULES,
         ) as nanny:
             ready(str(nanny.worker_address))

@@ -142,8 +142,10 @@ def bearer(text: str) -> dict[str, str]:
 
 def test_secrets_are_made_once(tmp_path: Path) -> None:
     folder = tmp_path / "secrets"
-    assert make_secrets(folder) == ["tls", "database-password", "admin-key"]
+    assert make_secrets(folder) == ["tls", "database/password", "admin-key"]
     files = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    private = {path for path in files if path.name != "password"}
+    assert {path.stat().st_mode & 0o777 for path in private} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
     assert make_secrets(folder) == []
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == files
