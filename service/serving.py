@@ -15,6 +15,8 @@ from service.request_metrics import share_between_processes
 from service.settings import Settings
 
 FAILED_TO_START = 2
+# A process answers once it has imported everything, which takes long where cores are few and all start at once.
+ANSWER_SECONDS = 60
 BACKLOG = 2048  # uvicorn's own
 
 
@@ -40,7 +42,8 @@ def _serve_by_processes(settings: Settings, listener: socket.socket, ready: Call
     check_start(settings)
     listener.listen(BACKLOG)
     config = uvicorn.Config(
-        functools.partial(create_app, settings), factory=True, workers=settings.processes, **_options(settings)
+        functools.partial(create_app, settings), factory=True, workers=settings.processes,
+        timeout_worker_healthcheck=ANSWER_SECONDS, **_options(settings)
     )
     ready(_address(listener))
     Multiprocess(config, sockets=[listener]).run()
