@@ -8,7 +8,7 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from boost_core.growth import Grower
 from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.replay import add_round, bring_to, remind, route_round
+from boost_core.sampling import Sampler
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
 from boost_core.start import Keeps, ModelSoFar, Start, no_standing
@@ -166,6 +167,7 @@ class _Loop:
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
         self.decoding = own or plain_decoding(self.algorithm.n_columns)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
+        self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
         self.ln_bound = self.algorithm.ln_initial
         n_valid = self.data.valid.n_rows if self.data.valid else 0
         self.standing = no_standing(shard.n_rows, n_valid, self.algorithm.n_columns)
@@ -205,10 +207,10 @@ class _Loop:
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
         self.collective.begin_round(len(self.records) + 1)
-        fitted, step = self._fit(look.gains, look.sums, look.totals)
-        while step.refused is not None and (gains := self._redrawn(look.gains)) is not None:
-            sums = self.collective.sum(channel_sums(gains.matrix, self.team))
-            fitted, step = self._fit(gains, sums, look.totals)
+        for attempt, (gains, sums) in enumerate(self._attempts(look)):
+            fitted, step = self._fit(gains, sums, look.totals, attempt)
+            if step.refused is None:
+                break
         fitted, step = shrink(fitted, step, self.shrinkage)
         if step.refused is not None:
             return step.refused, look
@@ -217,8 +219,19 @@ class _Loop:
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
         return self._end(look), look
 
-    def _fit(self, gains: Gains, sums: Integers, totals: Integers) -> tuple[Fitted, Step]:
-        fitted = self.weak_learner.fit(gains.matrix, sums)
+    def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
+        """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
+        gains, sums = look.gains, look.sums
+        yield gains, sums
+        while (redrawn := self._redrawn(gains)) is not None:
+            gains, sums = redrawn, self.collective.sum(channel_sums(redrawn.matrix, self.team))
+            yield gains, sums
+        for _ in range(self.sampler.retries):
+            yield gains, sums
+
+    def _fit(self, gains: Gains, sums: Integers, totals: Integers, attempt: int) -> tuple[Fitted, Step]:
+        some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.records), attempt))
+        fitted = self.sampler.revalued(self.weak_learner.fit(some, some_sums), gains.matrix, self.weak_learner)
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
             outcomes = self.collective.sum(outcomes)

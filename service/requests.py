@@ -19,11 +19,6 @@ from service.errors import Problem, RequestRefused
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.data_root import resolve_paths
 
-# Settings of every algorithm that the engine does not honour yet, with the value that asks for nothing.
-UNSUPPORTED_PARAMETERS: dict[str, object] = {
-    "row_fraction": 1.0,
-    "feature_fraction": 1.0,
-}
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -158,11 +153,9 @@ def parse(body: object) -> TrainingRequest:
         request = TrainingRequest.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(problems_in(error, TrainingRequest)) from None
-    problems = _unsupported(request.algorithm)
     if request.stopping is not None and request.data.valid is None:
-        problems.append((("stopping",), "early stopping needs validation rows; name them in data.valid"))
-    if problems:
-        raise RequestRefused(problems)
+        message = "early stopping needs validation rows; name them in data.valid"
+        raise RequestRefused([(("stopping",), message)])
     return request
 
 
@@ -197,15 +190,6 @@ def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
     return list(model.model_fields)
 
 
-def _unsupported(algorithm: AlgorithmSpec) -> list[Problem]:
-    given = algorithm.model_extra or {}
-    return [
-        (("algorithm", name), f"{name} is not supported yet, got {given[name]!r:.100}; leave it out")
-        for name, idle in UNSUPPORTED_PARAMETERS.items()
-        if name in given and given[name] != idle
-    ]
-
-
 def resolve(request: TrainingRequest, data_root: Path) -> tuple[DataRequest, TrainingConfig]:
     """The files and the complete configuration that a request means. Opens no data file.
 
@@ -231,7 +215,6 @@ def _engine_body(request: TrainingRequest) -> dict[str, Any]:
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]
-    body["algorithm"] = {name: algorithm[name] for name in algorithm if name not in UNSUPPORTED_PARAMETERS}
     return body
 
 

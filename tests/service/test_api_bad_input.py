@@ -99,7 +99,7 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
         ["algorithm", "shrinkage"],
         "unknown parameter",
     ),
-    "row fraction": (algorithm(row_fraction=0.5), ["algorithm", "row_fraction"], "not supported yet"),
+    "row fraction": (algorithm(row_fraction=0), ["algorithm", "row_fraction"], "at least"),
     "class weight": (algorithm(class_weight="even"), ["algorithm", "class_weight"], "balanced"),
     "class weight of no class": (algorithm(class_weight={"elm": 2}), ["algorithm", "class_weight", "elm"], "'elm'"),
     "binary on three classes": ({"algorithm": {"name": "adaboost"}}, ["algorithm", "name"], "class"),
