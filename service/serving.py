@@ -42,8 +42,11 @@ def _serve_by_processes(settings: Settings, listener: socket.socket, ready: Call
     check_start(settings)
     listener.listen(BACKLOG)
     config = uvicorn.Config(
-        functools.partial(create_app, settings), factory=True, workers=settings.processes,
-        timeout_worker_healthcheck=ANSWER_SECONDS, **_options(settings)
+        functools.partial(create_app, settings),
+        factory=True,
+        workers=settings.processes,
+        timeout_worker_healthcheck=ANSWER_SECONDS,
+        **_options(settings),
     )
     ready(_address(listener))
     Multiprocess(config, sockets=[listener]).run()
