@@ -116,15 +116,13 @@ def build_services(settings: Settings, state: StateDirectory) -> Services:
     return Services(settings, store, artifacts, registry, trainer, runner, link, keys)
 
 
-def check_start(settings: Settings) -> None:
+def check_start(settings: Settings, state: StateDirectory) -> None:
     """Raises StartRefused if a server with these settings cannot start."""
-    state = claim_state(settings)
     engine = open_database(settings, state)
     try:
         KeyRing(SqlKeys(engine)).prepare(settings)
     finally:
         engine.dispose()
-        state.close()
 
 
 def _runner_settings(settings: Settings, state: StateDirectory) -> RunnerSettings:

@@ -28,7 +28,10 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
     with _listen(settings.host, settings.port) as listener:
         if settings.processes > 1:
             return _serve_by_processes(settings, listener, ready)
-        app = create_app(settings, claim_state(settings))
+        state = claim_state(settings)
+        if settings.keys_required:
+            check_start(settings, state)
+        app = create_app(settings, state)
         config = uvicorn.Config(app, **_options(settings))
         server = _Server(config, lambda: ready(_address(listener)))
         server.run(sockets=[listener])
@@ -39,7 +42,7 @@ def _serve_by_processes(settings: Settings, listener: socket.socket, ready: Call
     """Serve by several processes that accept from one socket; one that dies is replaced."""
     share_between_processes()
     # Everything that would stop each of them is found here, once.
-    check_start(settings)
+    check_start(settings, claim_state(settings))
     listener.listen(BACKLOG)
     config = uvicorn.Config(
         functools.partial(create_app, settings),
