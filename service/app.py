@@ -35,6 +35,7 @@ from service.sql_keys import SqlKeys
 from service.sql_store import SqlStore
 from service.state_dir import StateDirectory
 from service.trainer import Trainer
+from workers.job import CheckpointSettings
 
 DESCRIPTION = "Trains multiclass boosting models on Parquet data and serves them."
 
@@ -102,12 +103,13 @@ def build_services(settings: Settings, state: StateDirectory) -> Services:
     store = SqlStore(engine)
     artifacts = LocalArtifacts(state.artifacts)
     link = ClusterLink(settings.cluster, settings.tls_dir) if settings.cluster else None
-    trainer = Trainer(link)
+    trainer = Trainer(link, settings.deadline_seconds)
+    checkpoints = CheckpointSettings(str(settings.checkpoints), settings.checkpoint_seconds)
     runner: Runner | RemoteRunner = RemoteRunner(store, settings.lease_seconds)
     if settings.embedded_runner:
 
         def make_run(stopping: threading.Event) -> JobRun:
-            return JobRun(store, artifacts, trainer, settings.data_root, stopping)
+            return JobRun(store, artifacts, trainer, settings.data_root, stopping, checkpoints)
 
         runner = Runner(store, trainer, make_run, _runner_settings(settings, state))
     registry = ModelRegistry(store, artifacts, settings.model_cache)

@@ -1,11 +1,15 @@
 """`edgewise train`: the service's own path from a request to a model, without the service."""
 
+import contextlib
+import hashlib
+import os
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boost_core.config import TrainingConfig
+from boost_core.model import Model
 from boost_core.records import StopReason
 from service.cli_output import reporting
 from service.cli_progress import ConsoleProgress, interruptible
@@ -13,12 +17,13 @@ from service.cluster_link import ClusterLink
 from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
 from service.requests import TrainingRequest, parse, prepare
 from service.safe_json import decode
-from service.settings import checked_cluster
+from service.settings import checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
-from workers.data_plan import DataPlan
-from workers.job import TrainingJob, TrainingOutcome
-from workers.model_file import write_model
+from service.warm_start import HERE, check_start
+from workers.checkpoint_store import FolderCheckpoints
+from workers.job import CheckpointSettings, TrainingJob, TrainingOutcome
+from workers.model_file import read_model, write_model
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,12 @@ class Arguments:
     workers: int | None
     cluster: str | None
     data_root: Path
+    resume: bool = False
+
+    @property
+    def checkpoint_name(self) -> str:
+        """The same for the same file of the model: a later command finds the checkpoints of an earlier one."""
+        return "train-" + hashlib.sha256(os.fsencode(self.out.absolute())).hexdigest()[:24]
 
 
 def run(arguments: Arguments, *, as_json: bool) -> None:
@@ -39,14 +50,25 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         link = _link(arguments, request)
         _check_out(arguments.out)
         plan, config = prepare(request, arguments.data_root)
+        start = _start(request)
+        check_start(start, plan, config)
+        threads, kept = request.resources.threads, _checkpoints(arguments)
+        job = TrainingJob(
+            uuid.uuid4().hex, 1, plan, config, threads, checkpoints=kept, resume=arguments.resume, warm_start=start
+        )
         try:
-            outcome = _train(arguments, request, plan, config, link)
+            trainer = Trainer(link, load_settings().deadline_seconds)
+            outcome = _train(job, trainer, lambda: _n_workers(arguments, request, link))
         finally:
             if link is not None:
                 link.close()
         if outcome.stop_reason is StopReason.CANCELLED:
-            raise Interrupted(f"interrupted after {len(outcome.rounds)} rounds; no model was written")
+            raise Interrupted(
+                f"interrupted after {len(outcome.rounds)} rounds; no model was written; --resume goes on from there"
+            )
         answer = training_answer(outcome, plan, write_model(arguments.out, outcome.model))
+        with contextlib.suppress(OSError):
+            _store().delete(arguments.checkpoint_name)
         output.answer(answer, _text(answer, arguments.out))
 
 
@@ -60,6 +82,10 @@ def read_request(path: Path) -> TrainingRequest:
         return parse(decode(data))
     except MalformedBody as error:
         raise MalformedBody(f"{path}: {error}") from None
+
+
+def _store() -> FolderCheckpoints:
+    return FolderCheckpoints(load_settings().checkpoints)
 
 
 def _link(arguments: Arguments, request: TrainingRequest) -> ClusterLink | None:
@@ -84,21 +110,34 @@ def _check_out(out: Path) -> None:
         raise RequestRefused([(("out",), f"the folder of {out} does not exist; create it first")])
 
 
-def _train(
-    arguments: Arguments,
-    request: TrainingRequest,
-    plan: DataPlan,
-    config: TrainingConfig,
-    link: ClusterLink | None,
-) -> TrainingOutcome:
-    trainer = Trainer(link)
+def _start(request: TrainingRequest) -> Model | None:
+    """The model file to go on from. Raises RequestRefused or ModelFileError."""
+    named = request.warm_start
+    if named is None:
+        return None
+    if named.file is None:
+        raise RequestRefused([((*HERE, "model"), "there is no registry here; name a model file under file")])
+    return read_model(Path(named.file))
+
+
+def _checkpoints(arguments: Arguments) -> CheckpointSettings:
+    """Where the training keeps its checkpoints. Those of an earlier one are gone, unless it shall go on from them."""
+    settings, store = load_settings(), _store()
+    if not arguments.resume:
+        with contextlib.suppress(OSError):
+            store.delete(arguments.checkpoint_name)
+    elif not store.rounds(arguments.checkpoint_name):
+        raise RequestRefused([(("resume",), f"no checkpoint of a training for {arguments.out}; leave out --resume")])
+    return CheckpointSettings(str(store.folder), settings.checkpoint_seconds, arguments.checkpoint_name)
+
+
+def _train(job: TrainingJob, trainer: Trainer, n_workers: Callable[[], int]) -> TrainingOutcome:
     with interruptible() as interrupted:
         trainer.prepare()
-        n_workers = _n_workers(arguments, request, link)
-        job = TrainingJob(uuid.uuid4().hex, 1, plan, config, request.resources.threads)
-        progress = ConsoleProgress(config.rounds, interrupted)
+        n_members = n_workers()
+        progress = ConsoleProgress(job.config.rounds, interrupted)
         with progress.shown():
-            return trainer.train(job, n_workers, progress)
+            return trainer.train(job, n_members, progress)
 
 
 def _n_workers(arguments: Arguments, request: TrainingRequest, link: ClusterLink | None) -> int:

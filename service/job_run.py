@@ -6,19 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from boost_core.records import StopReason
 from service.artifacts import ArtifactStore
 from service.errors import LeaseLost, StoreUnavailable, WrongState, is_deliberate
 from service.job_states import JobState
 from service.lease_keeper import LeaseKeeper
+from service.registry import ModelRegistry
 from service.requests import parse, prepare
-from service.store import Job, JobStore, NewVersion, RoundEntry
+from service.store import Job, JobStore, NewVersion, RoundEntry, VersionStore
 from service.trainer import Trainer
 from service.training_answer import training_answer
+from service.warm_start import check_start, find_start
+from workers.cluster_calls import SchedulerLost
 from workers.data_plan import DataPlan
-from workers.job import RoundProgress, TrainingJob, TrainingOutcome
+from workers.job import CheckpointSettings, RoundProgress, TrainingJob, TrainingOutcome
 from workers.model_file import model_sha256, to_bytes
 
 # A follower sees rounds this late at most; a store on a disk takes some 10 ms for each write.
@@ -59,6 +62,15 @@ class RunProgress:
         if late or len(self._waiting) >= FLUSH_ROUNDS:
             self.flush()
 
+    def warn(self, text: str) -> None:
+        log.warning("job %s: %s", self._keeper.lease.job_id, text)
+        try:
+            self._store.note(self._keeper.lease, text)
+        except LeaseLost:
+            self._keeper.lost.set()
+        except StoreUnavailable as error:
+            log.warning("job %s: a note is lost: %s", self._keeper.lease.job_id, error)
+
     def cancel_requested(self) -> bool:
         return self._keeper.cancelled.is_set() or self._keeper.lost.is_set() or self._stopping.is_set()
 
@@ -96,17 +108,23 @@ def _entry(progress: RoundProgress) -> RoundEntry:
     return RoundEntry(figures.pop("round"), figures, progress.seconds)
 
 
+class RunStore(JobStore, VersionStore, Protocol):
+    """Jobs, and the models that they may go on from."""
+
+
 class JobRun:
     """Carries one taken job to the end of its run. `stopping` is set when the server shuts down."""
 
     def __init__(
         self,
-        store: JobStore,
+        store: RunStore,
         artifacts: ArtifactStore,
         trainer: Trainer,
         data_root: Path,
         stopping: threading.Event,
+        checkpoints: CheckpointSettings | None = None,
     ) -> None:
+        self._checkpoints = checkpoints
         self._store = store
         self._artifacts = artifacts
         self._trainer = trainer
@@ -128,6 +146,8 @@ class JobRun:
         except (LeaseLost, StoreUnavailable):
             # Nothing can be written now: the lease ends by itself, and the job is taken up again.
             raise
+        except SchedulerLost as error:
+            self._paused(keeper, error)
         except Exception as error:
             self._failed(keeper, error)
 
@@ -135,9 +155,21 @@ class JobRun:
         request = parse(job.body)
         # Planned again: the data may have changed since the job was accepted.
         plan, config = prepare(request, self._data_root)
+        start = find_start(request, ModelRegistry(self._store, self._artifacts, 1))
+        model = start.model if start else None
+        check_start(model, plan, config)
         n_workers = self._trainer.choose(request.resources.workers, plan)
         self._store.set_workers(keeper.lease, n_workers)
-        training = TrainingJob(job.id, job.run, plan, config, request.resources.threads)
+        training = TrainingJob(
+            job.id,
+            job.run,
+            plan,
+            config,
+            request.resources.threads,
+            checkpoints=self._checkpoints,
+            resume=self._checkpoints is not None,
+            warm_start=model,
+        )
         return plan, self._trainer.train(training, n_workers, progress)
 
     def _register(self, job: Job, keeper: LeaseKeeper, plan: DataPlan, outcome: TrainingOutcome) -> None:
@@ -172,7 +204,12 @@ class JobRun:
         if self._store.get(lease.job_id).state is JobState.CANCELLING:
             self._store.change(lease, JobState.CANCELLED, "cancelled on request")
         else:
-            self._store.release(lease.owner, "the server was stopped")
+            self._store.release(lease.owner, "the server was stopped", counts=False)
+
+    def _paused(self, keeper: LeaseKeeper, error: SchedulerLost) -> None:
+        """The cluster is gone: the job waits for it in the queue, and goes on from its last checkpoint."""
+        log.warning("job %s is queued again: %s", keeper.lease.job_id, error)
+        self._store.release(keeper.lease.owner, str(error))
 
     def _failed(self, keeper: LeaseKeeper, error: Exception) -> None:
         log.error("job %s failed: %s", keeper.lease.job_id, error, exc_info=not is_deliberate(error))

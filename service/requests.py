@@ -12,9 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from boost_core.catalogue import refuse_classes, resolve_config
+from boost_core.catalogue import refuse_classes, refuse_missing_validation, resolve_config
 from boost_core.class_weights import in_class_order
 from boost_core.config import TrainingConfig
+from boost_core.label_sets import refuse_label_sets
+from boost_core.stopping import MEANINGS
 from service.errors import Problem, RequestRefused
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.data_root import resolve_paths
@@ -33,9 +35,11 @@ def _check_categorical(value: object) -> object:
 
 
 def _check_label(value: object) -> object:
-    if isinstance(value, (list, dict)):
-        raise _wrong("several label columns are not supported yet; name one column")
-    return value
+    names: list[Any] = value if isinstance(value, list) else [value.get("list") if isinstance(value, dict) else value]
+    fits = bool(names) and all(isinstance(name, str) and name for name in names)
+    if not fits or (isinstance(value, dict) and set(value) != {"list"}):
+        raise _wrong(f'must be a column, a list of columns of 0 and 1, or {{"list": column}}, got {value!r:.100}')
+    return _distinct(names) and value
 
 
 def _check_paths(value: object) -> object:
@@ -86,7 +90,9 @@ class DataSpec(_Strict):
     valid: Annotated[str | list[str] | None, BeforeValidator(_check_valid)] = Field(
         default=None, description="Validation rows, in the same form; null for none."
     )
-    label: Annotated[str, BeforeValidator(_check_label)] = Field(min_length=1, description="The label's column.")
+    label: Annotated[str | list[str] | dict[str, str], BeforeValidator(_check_label)] = Field(
+        description='The label\'s column; several labels a row: columns of 0 and 1, or {"list": a column of lists}.'
+    )
     features: Annotated[list[str] | None, AfterValidator(_distinct)] = Field(
         default=None,
         min_length=1,
@@ -130,8 +136,19 @@ class ResourcesSpec(_Strict):
 class StoppingSpec(_Strict):
     """Early stopping: the run ends when the metric has not improved for some rounds, the model at its best round."""
 
-    metric: Literal["error"] = Field(default="error", description="error: of the validation rows.")
+    metric: Literal["error", "log_loss", "train_error", "strict_train_error", "loss"] = Field(
+        default="error", description=f"What must get lower. {MEANINGS}."
+    )
     patience: int = Field(default=50, ge=1, le=1_000_000, description="Rounds without improvement.")
+    min_delta: float = Field(default=0.0, ge=0.0, le=1e9, description="An improvement is more than this.")
+
+
+class WarmStartSpec(_Strict):
+    """The model that the training goes on from, as if it had not ended."""
+
+    model: str | None = Field(default=None, pattern=MODEL_NAME, description="Its name.")
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Its version; null: the newest.")
+    file: str | None = Field(default=None, description="Without a server, a model file in place of name and version.")
 
 
 class TrainingRequest(_Strict):
@@ -143,7 +160,14 @@ class TrainingRequest(_Strict):
     rounds: int = Field(ge=1, le=1_000_000, description="Rounds of boosting.")
     max_bins: int = Field(default=255, ge=2, le=255, description="Value bins of a feature; missing has its own.")
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    stopping: StoppingSpec | None = Field(default=None, description="Early stopping; needs data.valid. Null: none.")
+    stopping: StoppingSpec | None = Field(default=None, description="Early stopping; null: none.")
+    calibration: Literal["temperature"] | None = Field(
+        default=None,
+        description="temperature: one factor for all probabilities, by the log loss of data.valid; null: none.",
+    )
+    warm_start: WarmStartSpec | None = Field(
+        default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
+    )
     resources: ResourcesSpec = ResourcesSpec()
 
 
@@ -153,9 +177,6 @@ def parse(body: object) -> TrainingRequest:
         request = TrainingRequest.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(problems_in(error, TrainingRequest)) from None
-    if request.stopping is not None and request.data.valid is None:
-        message = "early stopping needs validation rows; name them in data.valid"
-        raise RequestRefused([(("stopping",), message)])
     return request
 
 
@@ -195,7 +216,9 @@ def resolve(request: TrainingRequest, data_root: Path) -> tuple[DataRequest, Tra
 
     Raises ConfigError (unknown algorithm or parameter) or DataError (no such file, outside the data root).
     """
-    return _resolve_data(request.data, data_root), resolve_config(_engine_body(request))
+    config = resolve_config(_engine_body(request))
+    refuse_missing_validation(config, request.data.valid is not None)
+    return _resolve_data(request.data, data_root), config
 
 
 def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, TrainingConfig]:
@@ -207,11 +230,13 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
     data, config = resolve(request, data_root)
     plan = plan_data(data)
     refuse_classes(config, len(plan.classes))
+    if plan.multi_label:
+        refuse_label_sets(config)
     return plan, in_class_order(config, plan.classes)
 
 
 def _engine_body(request: TrainingRequest) -> dict[str, Any]:
-    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping"})
+    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping", "calibration"})
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]
@@ -222,11 +247,18 @@ def _resolve_data(data: DataSpec, data_root: Path) -> DataRequest:
     return DataRequest(
         train=_files("train", data.train, data_root),
         valid=None if data.valid is None else _files("valid", data.valid, data_root),
-        label=data.label,
+        label=_label_of(data.label),
+        label_lists=isinstance(data.label, dict),
         features=None if data.features is None else tuple(data.features),
         exclude=tuple(data.exclude),
         weight=data.weight,
     )
+
+
+def _label_of(label: str | list[str] | dict[str, str]) -> str | tuple[str, ...]:
+    if isinstance(label, dict):
+        return label["list"]
+    return label if isinstance(label, str) else tuple(label)
 
 
 def _files(key: str, paths: str | list[str], data_root: Path) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import JobNotFound, KeyReused, LeaseLost, WrongState
-from service.job_states import JobState, after_cancel, after_loss, check_transition
+from service.job_states import JobState, after_cancel, after_loss, after_resume, check_transition
 from service.sql_engine import insert_ignoring
 from service.sql_runners import add_rounds, note_runner, read_runners, read_totals, touch_runner
 from service.sql_session import storable, stored_text
@@ -159,14 +159,35 @@ class SqlStore(SqlVersions):
             new = after_cancel(job.state)
             return job if new is job.state else self._move(connection, job, new, "cancelled on request", {})
 
-    def release(self, owner: str | None, reason: str) -> list[Job]:
+    def resume(self, job_id: str, rounds: int | None) -> Job:
+        with self._sessions.writing() as connection:
+            job = _get(connection, job_id)
+            new, asked = after_resume(job.state), job.rounds if rounds is None else rounds
+            if asked < job.rounds:
+                raise WrongState(f"the job has {job.rounds} rounds; it can be resumed with as many or more")
+            values = {
+                "rounds": asked, "body": {**job.body, "rounds": asked}, "lost_runs": 0, "most_rounds": 0,
+                "finished_at": None,
+            }  # fmt: skip
+            if new is job.state:
+                connection.execute(update(JobRecord).where(JOBS.c.id == job_id).values(**values))
+                return _get(connection, job_id)
+            return self._move(connection, job, new, "resumed on request", values)
+
+    def note(self, lease: Lease, text: str) -> None:
+        with self._sessions.writing() as connection:
+            job = _held(connection, lease)
+            _write(connection, lease, {"reason": text})
+            self._note(connection, job.id, job.run, job.state, text)
+
+    def release(self, owner: str | None, reason: str, *, counts: bool = True) -> list[Job]:
         dead: ColumnElement[bool] = JOBS.c.lease_owner == owner
         if owner is None:
             dead = JOBS.c.lease_expires < self._clock()
         with self._sessions.writing() as connection:
             query = select(JOBS).where(dead).order_by(JOBS.c.number).with_for_update()
             rows = connection.execute(query).mappings().all()
-            return [self._lose(connection, _job(row), reason) for row in rows]
+            return [self._lose(connection, _job(row), reason, counts) for row in rows]
 
     def delete(self, job_id: str) -> None:
         with self._sessions.writing() as connection:
@@ -196,9 +217,16 @@ class SqlStore(SqlVersions):
         """Close the connections."""
         self._sessions.close()
 
-    def _lose(self, connection: Connection, job: Job, reason: str) -> Job:
-        for state in after_loss(job.state):
-            job = self._move(connection, job, state, reason, {})
+    def _lose(self, connection: Connection, job: Job, reason: str, counts: bool) -> Job:
+        lost = 0
+        if counts:
+            lost = 1 if job.rounds_done > job.most_rounds else job.lost_runs + 1
+        values = {"lost_runs": lost, "most_rounds": max(job.rounds_done, job.most_rounds)}
+        for state in after_loss(job.state, lost):
+            why = reason
+            if state is JobState.FAILED:
+                why = f"{reason}; this was run {lost} in a row that was lost without a further round, the last one"
+            job = self._move(connection, job, state, why, values)
         return job
 
     def _move(self, connection: Connection, job: Job, new: JobState, reason: str | None, values: dict[str, Any]) -> Job:

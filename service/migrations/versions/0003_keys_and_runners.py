@@ -1,13 +1,13 @@
 """API keys; what runners tell of themselves, with their totals
 
-Revision: 0002, after 0001
+Revision: 0003_keys_and_runners, after 0002_lost_runs
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003_keys_and_runners"
+down_revision = "0002_lost_runs"
 branch_labels = None
 depends_on = None
 
