@@ -161,7 +161,7 @@ class SqlStore(SqlVersions):
 
     def resume(self, job_id: str, rounds: int | None) -> Job:
         with self._sessions.writing() as connection:
-            job = _get(connection, job_id)
+            job = _get(connection, job_id, lock=True)
             new, asked = after_resume(job.state), job.rounds if rounds is None else rounds
             if asked < job.rounds:
                 raise WrongState(f"the job has {job.rounds} rounds; it can be resumed with as many or more")
