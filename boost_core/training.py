@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
 from boost_core.binning import Binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
 from boost_core.collective import Collective
@@ -27,9 +27,10 @@ from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
 from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
-from boost_core.scores import zero_scores
+from boost_core.scores import Scores, zero_scores
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
+from boost_core.sparse_scores import zero_sparse_scores
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -146,9 +147,14 @@ class _Loop:
         self.decoding = own or plain_decoding(self.algorithm.n_columns)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
         self.ln_bound = self.algorithm.ln_initial
-        self.scores = zero_scores(shard.n_rows, self.algorithm.n_columns)
-        n_valid = self.data.valid.n_rows if self.data.valid else 0
-        self.valid_scores = zero_scores(n_valid, self.algorithm.n_columns)
+        self.scores = self._zero_scores(shard)
+        self.valid_scores = self._zero_scores(self.data.valid)
+
+    def _zero_scores(self, shard: Shard | None) -> Scores:
+        labels = shard.labels if shard else np.empty(0, np.int32)
+        if isinstance(self.algorithm, MaybeSparse) and self.algorithm.sparse:
+            return zero_sparse_scores(labels, self.algorithm.n_columns)
+        return zero_scores(labels.shape[0], self.algorithm.n_columns)
 
     def run(self) -> TrainingResult:
         """All rounds; the reason is that of the round that ended the loop."""

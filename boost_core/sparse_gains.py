@@ -1,0 +1,79 @@
+"""The gain matrix of single-label weak learners for many classes: its entries that differ from the rest of their row.
+
+What is added to all entries of a row changes no choice of a single-label weak learner, so a row's most frequent gain
+becomes 0 and is not stored (algorithm's file: which gain that is). The rest is held in two lists a row:
+
+    hot    of classes that may have negative gains: the answers of earlier rounds, which are few
+    cold   of all other classes: gains above 0
+
+A leaf's sum of a cold class only grows as rows are added to it. So the greatest of them is known by adding up, from
+either end of a feature, and never needs a table of bins by classes (sparse_search.py).
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.gain_matrix import GainMatrix
+from boost_core.jit import kernel
+from boost_core.team import Team
+
+Integers = NDArray[np.int64]
+Labels = NDArray[np.int32]
+
+
+class Entries(NamedTuple):
+    """Entries of each row: row i has columns[begin[i]:end[i]] with gains[...]; there may be gaps between rows.
+
+    begin, end: int64 [n_rows]; columns int32; gains int64.
+    """
+
+    begin: Integers
+    end: Integers
+    columns: Labels
+    gains: Integers
+
+
+@kernel
+def _sums(rows, cold, hot, classes, sums):  # type: ignore[no-untyped-def]
+    """sums (IN/OUT, int64 [n_classes]) += the entries of rows[0]..rows[1]; classes: of the hot columns."""
+    for i in range(rows[0], rows[1]):
+        for k in range(cold.begin[i], cold.end[i]):
+            sums[cold.columns[k]] += cold.gains[k]
+        for k in range(hot.begin[i], hot.end[i]):
+            sums[classes[hot.columns[k]]] += hot.gains[k]
+
+
+def no_entries(n_rows: int) -> Entries:
+    """Of rows without any."""
+    nowhere = np.zeros(n_rows, np.int64)
+    return Entries(nowhere, nowhere, np.empty(0, np.int32), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True)
+class SparseGains(GainMatrix):
+    """Fixed-point gains of one member's rows; `values` is empty, `mass` is that of the whole gain matrix.
+
+    cold: columns are class indices; hot: columns are places in hot_classes, int32, ascending, the same on all members.
+    offset: what was added to the gains of a row, summed over this member's rows: a tree's sum of the gains as stored
+    is larger by that.
+    """
+
+    cold: Entries = field(kw_only=True)
+    hot: Entries = field(kw_only=True)
+    hot_classes: Labels = field(kw_only=True)
+    offset: int = field(kw_only=True)
+
+    def sums(self, team: Team) -> Integers:
+        """Sums over this member's rows of each class, the offset and the count of rows: int64 [n_classes + 2]."""
+        n_rows = self.mass.shape[0]
+
+        def part(start: int, stop: int) -> Integers:
+            found = np.zeros(self.n_channels, np.int64)
+            _sums((start, stop), self.cold, self.hot, self.hot_classes, found)
+            return found
+
+        parts = team.over(n_rows, 2 * (n_rows + self.hot.gains.shape[0]), part)
+        return np.concatenate([np.sum(parts, axis=0), np.array([self.offset, n_rows], np.int64)])

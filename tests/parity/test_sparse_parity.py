@@ -1,0 +1,60 @@
+"""Sparse and dense state, any number of members: one model, to the bit."""
+
+import pytest
+
+from boost_core import sparse_rule
+from boost_core.catalogue import resolve_config
+from boost_core.config import TrainingConfig
+from tests.builders import BinnedTable, Table, bin_table, make_table, train_alone
+from tests.parity.test_engine_parity import Gang, facts, spread_rows
+
+pytestmark = pytest.mark.parity
+
+ALGORITHMS = {
+    "multiclass_adaboost": {"name": "multiclass_adaboost"},
+    "adaboost_mm exact": {"name": "adaboost_mm", "step": "exact"},
+    "adaboost_mm_fixed": {"name": "adaboost_mm_fixed", "alphas": [0.9, 0.4, 1.7]},
+    "adaboost_m2": {"name": "adaboost_m2", "shrinkage": 0.5},
+}
+
+
+def config_of(name: str, rounds: int = 12, **learner: int) -> TrainingConfig:
+    limits = {"kind": "tree", "max_leaves": 6, **learner}
+    return resolve_config({"algorithm": {**ALGORITHMS[name], "weak_learner": limits}, "rounds": rounds})
+
+
+def dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 1 << 30)
+
+
+def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
+
+
+def tables() -> list[tuple[BinnedTable, Table]]:
+    """Few classes, all of them answered in time; more than there are answers; classes without rows, nothing missing."""
+    made = [make_table(160, 4, 3, seed=1), make_table(220, 4, 40, seed=2), make_table(120, 3, 90, seed=3, missing=0.0)]
+    valid = [make_table(60, 4, 3, seed=4), make_table(60, 4, 40, seed=5), make_table(60, 3, 90, seed=6)]
+    return list(zip(map(bin_table, made), valid, strict=True))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_sparse_state_gives_the_model_of_the_dense_one(monkeypatch: pytest.MonkeyPatch, name: str):
+    for binned, valid in tables():
+        dense(monkeypatch)
+        wanted = train_alone(binned, config_of(name), valid=valid)
+        assert len({record.valid_error for record in wanted.records}) > 1
+        sparse(monkeypatch)
+        assert facts(train_alone(binned, config_of(name), valid=valid)) == facts(wanted)
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+def test_members_of_a_gang_keep_sparse_state(monkeypatch: pytest.MonkeyPatch, members: int):
+    for number, (binned, valid) in enumerate(tables()):
+        dense(monkeypatch)
+        wanted = facts(train_alone(binned, config_of("multiclass_adaboost"), valid=valid))
+        sparse(monkeypatch)
+        spread = spread_rows(binned.table.n_rows, members, number, empty=1 if members == 3 else None)
+        gang = Gang(binned, spread, valid, spread_rows(valid.n_rows, members, seed=9))
+        for result in gang.train(config_of("multiclass_adaboost")):
+            assert facts(result) == wanted
