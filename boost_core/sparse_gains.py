@@ -27,13 +27,13 @@ Labels = NDArray[np.int32]
 class Entries(NamedTuple):
     """Entries of each row: row i has columns[begin[i]:end[i]] with gains[...]; there may be gaps between rows.
 
-    begin, end: int64 [n_rows]; columns int32; gains int64.
+    begin, end: int64 [n_rows]; columns int32; gains int64, of hot entries int32.
     """
 
     begin: Integers
     end: Integers
     columns: Labels
-    gains: Integers
+    gains: NDArray[np.signedinteger]
 
 
 @kernel
@@ -44,12 +44,6 @@ def _sums(rows, cold, hot, classes, sums):  # type: ignore[no-untyped-def]
             sums[cold.columns[k]] += cold.gains[k]
         for k in range(hot.begin[i], hot.end[i]):
             sums[classes[hot.columns[k]]] += hot.gains[k]
-
-
-def no_entries(n_rows: int) -> Entries:
-    """Of rows without any."""
-    nowhere = np.zeros(n_rows, np.int64)
-    return Entries(nowhere, nowhere, np.empty(0, np.int32), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ class SparseScores(Scores):
 
     def dense(self) -> NDArray[np.integer]:
         """All scores, [n_rows, n_classes]: for tests and small tables."""
-        scores = np.zeros((self.labels.shape[0], self.n_classes), self.own.dtype)
+        scores: NDArray[np.integer] = np.zeros((self.labels.shape[0], self.n_classes), self.own.dtype)
         rows = np.arange(self.labels.shape[0])
         scores[rows, self.labels] = self.own
         scores[np.repeat(rows, np.diff(self.start)), self.touched] = self.held

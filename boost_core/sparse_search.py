@@ -20,17 +20,18 @@ MOST_CODES = 257  # bins of a feature, with that of missing values
 @kernel
 def fill_table(bins, rows, hot, bin_start, features, table):  # type: ignore[no-untyped-def]
     """table (OUT) [n_bins, hot classes + 1] of some features: sums of the rows' hot gains, and last their count."""
-    n_hot = table.shape[1] - 1
+    width = table.shape[1]
+    flat, begin, end, columns, gains = table.reshape(-1), hot.begin, hot.end, hot.columns, hot.gains
     for j in range(features[0], features[1]):
-        part = table[bin_start[j] : bin_start[j + 1]]
-        part[:] = 0
-        codes = bins[j]
+        flat[bin_start[j] * width : bin_start[j + 1] * width] = 0
+        codes, first = bins[j], np.uint64(bin_start[j] * width)
         for k in range(rows.shape[0]):
-            i = np.int64(rows[k])
-            line = part[codes[i]]
-            line[n_hot] += 1
-            for e in range(hot.begin[i], hot.end[i]):
-                line[hot.columns[e]] += hot.gains[e]
+            i = np.uint64(rows[k])
+            line = first + np.uint64(codes[i]) * np.uint64(width)
+            flat[line + np.uint64(width - 1)] += 1
+            # unsigned indices need no check for negative ones
+            for e in range(np.uint64(begin[i]), np.uint64(end[i])):
+                flat[line + np.uint64(columns[e])] += gains[e]
 
 
 @kernel
@@ -217,29 +218,26 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
 
 @kernel
 def leaf_sums(rows, cold, hot, classes, seen, scratch, labels, sums):  # type: ignore[no-untyped-def]
-    """The classes with entries in a leaf's rows and their sums (labels, sums: OUT int64); returns how many.
+    """The hot classes and those with entries in a leaf's rows, and their sums (labels, sums: OUT int64); how many.
 
     seen: bool [n_classes], scratch: int64 [n_classes]; both all 0 before and after.
     """
-    count = 0
+    count = classes.shape[0]
+    labels[:count] = classes
+    sums[:count] = 0
     for k in range(rows.shape[0]):
         i = np.int64(rows[k])
-        for e in range(cold.begin[i], cold.end[i]):
-            count = _note(cold.columns[e], cold.gains[e], seen, scratch, labels, count)
         for e in range(hot.begin[i], hot.end[i]):
-            count = _note(classes[hot.columns[e]], hot.gains[e], seen, scratch, labels, count)
-    for k in range(count):
+            sums[hot.columns[e]] += hot.gains[e]
+        for e in range(cold.begin[i], cold.end[i]):
+            label = cold.columns[e]
+            if not seen[label]:
+                seen[label] = True
+                labels[count] = label
+                count += 1
+            scratch[label] += cold.gains[e]
+    for k in range(classes.shape[0], count):
         label = labels[k]
         sums[k] = scratch[label]
         scratch[label], seen[label] = 0, False
-    return count
-
-
-@inner
-def _note(label, gain, seen, scratch, labels, count):  # type: ignore[no-untyped-def]
-    if not seen[label]:
-        seen[label] = True
-        labels[count] = label
-        count += 1
-    scratch[label] += gain
     return count

@@ -109,7 +109,7 @@ class SparsePairs:
         self._untouched, self._pairs, self._mass = (np.empty(n_rows, np.int64) for _ in range(3))
         nowhere = [np.empty(n_rows, np.int64) for _ in range(5)]
         self._cold = Entries(nowhere[0], nowhere[1], np.empty(n_rows, np.int32), nowhere[2])
-        self._hot = Entries(nowhere[3], nowhere[4], np.empty(0, np.int32), np.empty(0, np.int64))
+        self._hot = Entries(nowhere[3], nowhere[4], np.empty(0, np.int32), np.empty(0, np.int32))
         self._places = np.empty(0, np.int32)
 
     def peaks(self, scores: SparseScores) -> Integers:
@@ -128,7 +128,7 @@ class SparsePairs:
         n_rows, n_touched = self._labels.shape[0], scores.touched.shape[0]
         if self._hot.columns.shape[0] < n_touched + n_rows:
             room = n_touched + n_rows + n_touched // 4
-            self._hot = self._hot._replace(columns=np.empty(room, np.int32), gains=np.empty(room, np.int64))
+            self._hot = self._hot._replace(columns=np.empty(room, np.int32), gains=np.empty(room, np.int32))
         state = (scores.own, scores.start, scores.touched, scores.held)
         out = (self._untouched, self._pairs, self._mass, self._cold, self._hot)
 
