@@ -178,7 +178,17 @@ def _row_hashes(bins, labels, row_numbers):  # type: ignore[no-untyped-def]
     return total
 
 
-def fingerprint(bins: NDArray[np.uint8], labels: NDArray[np.int32], row_numbers: NDArray[np.int64]) -> int:
-    """This member's part of the data fingerprint; parts are added modulo 2**64."""
+def fingerprint(
+    bins: NDArray[np.uint8],
+    labels: NDArray[np.int32],
+    row_numbers: NDArray[np.int64],
+    weights: NDArray[np.int64] | None = None,
+) -> int:
+    """This member's part of the data fingerprint; parts are added modulo 2**64. weights: copies of weighted rows."""
     with np.errstate(over="ignore"):
-        return int(_row_hashes(bins, labels, row_numbers))
+        found = int(_row_hashes(bins, labels, row_numbers))
+        if weights is None:
+            return found
+        # the rows' weights like one more column, read with the rows' numbers
+        bytes_ = np.ascontiguousarray(weights.astype("<i8")).view(np.uint8).reshape(-1, 8).T
+        return (found + int(_row_hashes(np.ascontiguousarray(bytes_), labels, row_numbers))) % (1 << 64)

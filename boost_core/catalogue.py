@@ -22,9 +22,11 @@ from boost_core.algorithms.os_exponential import OSExponential
 from boost_core.algorithms.os_zero_one import OSZeroOne
 from boost_core.algorithms.samme import Samme
 from boost_core.binning import MAX_BINS
+from boost_core.class_weights import CLASS_WEIGHT
 from boost_core.config import Choice, Stopping, TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.parameters import Location, Parameter, Problem, json_schema, resolve
+from boost_core.sampling import SAMPLING
 from boost_core.weak_learners.base import WeakLearner
 from boost_core.weak_learners.hamming_tree import HammingTree
 from boost_core.weak_learners.independent_stumps import IndependentStumps
@@ -106,7 +108,8 @@ STOPPING_PARAMETERS = (
 
 def parameters_of(algorithm: type[Algorithm]) -> tuple[Parameter, ...]:
     """An algorithm's own parameters and those it shares with others."""
-    return algorithm.parameters if algorithm.fixed_steps else (*algorithm.parameters, SHRINKAGE)
+    shared = (CLASS_WEIGHT,) if algorithm.fixed_steps else (SHRINKAGE, CLASS_WEIGHT)
+    return (*algorithm.parameters, *shared, *SAMPLING)
 
 
 def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:

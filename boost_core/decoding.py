@@ -122,10 +122,13 @@ def decode_rows(scores, sides, by_loss, unit, classes):  # type: ignore[no-untyp
 
 
 @kernel
-def count_decoding_errors(scores, labels, sides, by_loss, unit, span):  # type: ignore[no-untyped-def]
-    """Rows span[0]..span[1] decoded to a wrong class, and those where a wrong class is as near as the right one."""
+def count_decoding_errors(scores, labels, sides, by_loss, unit, span, copies):  # type: ignore[no-untyped-def]
+    """Rows span[0]..span[1] decoded to a wrong class, and those where a wrong class is as near as the right one.
+
+    copies: int64 [n], how often each row counts, or [0] for once.
+    """
     terms, distances = np.empty(2 * sides.shape[0] + 1), np.empty(sides.shape[1], np.int64)
-    ordinary, strict = 0, 0
+    ordinary, strict = np.int64(0), np.int64(0)
     for i in range(span[0], span[1]):
         _distances(scores[i], sides, by_loss, unit, terms, distances)
         own = distances[labels[i]]
@@ -133,6 +136,7 @@ def count_decoding_errors(scores, labels, sides, by_loss, unit, span):  # type: 
         for k in range(distances.shape[0]):
             wrong |= (distances[k] < own) | ((distances[k] == own) & (k < labels[i]))
             level |= (distances[k] <= own) & (k != labels[i])
-        ordinary += wrong
-        strict += level
+        n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
+        ordinary += n_copies * wrong
+        strict += n_copies * level
     return ordinary, strict

@@ -30,12 +30,13 @@ class Reading(enum.StrEnum):
 class GainMatrix:
     """Fixed-point gains of one member's rows.
 
-    values: int32 [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros.
+    values: [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros; int32. With row weights
+    all of a row is times its number of copies, in int64 (row_weights.py).
     mass: int64 [n_rows], sum of the row's absolute gains. One unit of a value is 2**-scale.
     total_mass: this member's sum of `mass`.
     """
 
-    values: NDArray[np.int32]
+    values: NDArray[np.signedinteger]
     mass: NDArray[np.int64]
     n_channels: int
     scale: int

@@ -43,6 +43,15 @@ class Grower:
         self._sparse = SparseMember(self.shard, self.binning, slices, self.collective, self.team)
         self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
 
+    def offer(self, binning: Binning) -> None:
+        """From now on look for cuts in the features that this binning offers; its bins are the same."""
+        self.binning = binning
+        if self._lone is not None:
+            self._lone.offer(binning)
+        if self._gang is not None:
+            self._gang.binning = binning
+        self._sparse.binning = binning
+
     def grow(
         self,
         objective: Any,
@@ -70,16 +79,14 @@ class _LoneGrower:
 
     def __init__(self, shard: Shard, binning: Binning, team: Team) -> None:
         self._shard, self._team = shard, team
-        self._table = (
-            shard.bins,
-            binning.bin_start,
-            binning.n_thresholds,
-            binning.has_missing,
-        )
+        self.offer(binning)
         self._rows = np.arange(shard.n_rows, dtype=np.int32)
         self._order = np.empty_like(self._rows)
         self._scratch = np.empty_like(self._rows)
         self._hists = np.empty((0, 0, 0), np.int64)
+
+    def offer(self, binning: Binning) -> None:
+        self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing)
 
     def grow(
         self,

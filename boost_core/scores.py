@@ -39,18 +39,20 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
 
 
 @kernel
-def _count_errors(scores, labels, start, stop):  # type: ignore[no-untyped-def]
+def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyped-def]
     """Rows whose predicted class is not their label, and rows where a wrong class is at least level (int64 [2]).
 
+    copies: int64 [n], how often each row counts, or [0] for once.
     One score column means two classes: the second one is predicted where the score is >= 0.
     """
-    ordinary, strict = 0, 0
+    ordinary, strict = np.int64(0), np.int64(0)
     for i in range(start, stop):
         label = labels[i]
+        n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
         if scores.shape[1] == 1:
             margin = scores[i, 0] if label == 1 else -scores[i, 0]
-            ordinary += (scores[i, 0] >= 0) != (label == 1)
-            strict += margin <= 0
+            ordinary += n_copies * ((scores[i, 0] >= 0) != (label == 1))
+            strict += n_copies * (margin <= 0)
         else:
             own = scores[i, label]
             before, after = False, False
@@ -60,8 +62,8 @@ def _count_errors(scores, labels, start, stop):  # type: ignore[no-untyped-def]
                 before |= (c < label) & (other >= own)
                 after |= other > own
                 level |= (c != label) & (other >= own)
-            ordinary += before | after
-            strict += level
+            ordinary += n_copies * (before | after)
+            strict += n_copies * level
     return ordinary, strict
 
 
@@ -140,24 +142,34 @@ class Scores:
             lambda a, b: _add(values, added, leaf_of_row, a, b),
         )
 
-    def count_errors(self, labels: NDArray[np.int32], team: Team, decoding: Decoding | None = None) -> tuple[int, int]:
-        """(wrong predictions, rows where a wrong class is at least level with the right one)."""
+    def count_errors(
+        self,
+        labels: NDArray[np.int32],
+        team: Team,
+        decoding: Decoding | None = None,
+        copies: NDArray[np.int64] | None = None,
+    ) -> tuple[int, int]:
+        """(wrong predictions, rows where a wrong class is at least level with the right one), each row counted as often
+        as its copies."""
         n_rows, n_columns = self.values.shape
+        often = np.empty(0, np.int64) if copies is None else copies
         if decoding is not None and decoding.coded:
-            return self._count_decoding_errors(labels, team, decoding)
+            return self._count_decoding_errors(labels, team, decoding, often)
         parts = team.over(
             n_rows,
             n_rows * n_columns,
-            lambda a, b: _count_errors(self.values, labels, a, b),
+            lambda a, b: _count_errors(self.values, labels, often, a, b),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 
-    def _count_decoding_errors(self, labels: NDArray[np.int32], team: Team, decoding: Decoding) -> tuple[int, int]:
+    def _count_decoding_errors(
+        self, labels: NDArray[np.int32], team: Team, decoding: Decoding, copies: NDArray[np.int64]
+    ) -> tuple[int, int]:
         sides, by_loss = decoding.sides, decoding.rule is Rule.LOSS
         parts = team.over(
             self.values.shape[0],
             self.values.shape[0] * sides.size,
-            lambda a, b: count_decoding_errors(self.values, labels, sides, by_loss, UNIT, (a, b)),
+            lambda a, b: count_decoding_errors(self.values, labels, sides, by_loss, UNIT, (a, b), copies),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 

@@ -10,7 +10,7 @@ A leaf's sum of a cold class only grows as rows are added to it. So the greatest
 either end of a feature, and never needs a table of bins by classes (sparse_search.py).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ Labels = NDArray[np.int32]
 class Entries(NamedTuple):
     """Entries of each row: row i has columns[begin[i]:end[i]] with gains[...]; there may be gaps between rows.
 
-    begin, end: int64 [n_rows]; columns int32; gains int64, of hot entries int32.
+    begin, end: int64 [n_rows]; columns int32; gains int64, of hot entries of rows without weights int32.
     """
 
     begin: Integers
@@ -51,13 +51,15 @@ class SparseGains(GainMatrix):
     """Fixed-point gains of one member's rows; `values` is empty, `mass` is that of the whole gain matrix.
 
     cold: columns are class indices; hot: columns are places in hot_classes, int32, ascending, the same on all members.
-    offset: what was added to the gains of a row, summed over this member's rows: a tree's sum of the gains as stored
-    is larger by that.
+    counts: int64 [n_rows], how often each row counts: 1, or its copies, 0 for rows left out. All of a row is times its
+    copies. offset: what was added to the gains of a row, summed over this member's rows: a tree's sum of the gains as
+    stored is larger by that.
     """
 
     cold: Entries = field(kw_only=True)
     hot: Entries = field(kw_only=True)
     hot_classes: Labels = field(kw_only=True)
+    counts: Integers = field(kw_only=True)
     offset: int = field(kw_only=True)
 
     def sums(self, team: Team) -> Integers:
@@ -70,4 +72,19 @@ class SparseGains(GainMatrix):
             return found
 
         parts = team.over(n_rows, 2 * (n_rows + self.hot.gains.shape[0]), part)
-        return np.concatenate([np.sum(parts, axis=0), np.array([self.offset, n_rows], np.int64)])
+        return np.concatenate([np.sum(parts, axis=0), np.array([self.offset, self.counts.sum()], np.int64)])
+
+    def only(self, kept: NDArray[np.bool_]) -> "SparseGains":
+        """The gains of some rows (bool [n_rows]), the others without entries and not counted.
+
+        The offset stays that of all rows, so a tree's value means nothing: single-label algorithms do not read it.
+        """
+        mass = np.where(kept, self.mass, 0)
+        return replace(
+            self,
+            mass=mass,
+            total_mass=int(mass.sum()),
+            cold=self.cold._replace(end=np.where(kept, self.cold.end, self.cold.begin)),
+            hot=self.hot._replace(end=np.where(kept, self.hot.end, self.hot.begin)),
+            counts=np.where(kept, self.counts, 0),
+        )

@@ -197,7 +197,7 @@ class _SparseGrowing:
         found = np.empty((count + 1, 3), np.int64)
         found[:, 0] = number
         found[:count, 1], found[:count, 2] = labels[:count], sums[:count]
-        found[count, 1:] = ROW_COUNT, stop - start
+        found[count, 1:] = ROW_COUNT, gains.counts[rows].sum()
         return found
 
     def _answer(self, told: Integers) -> tuple[int, int, int]:
@@ -221,7 +221,7 @@ class _SparseGrowing:
             rows = member.order[leaf.start : leaf.stop]
 
             def part(first: int, stop: int, rows: Rows = rows, table: Integers = table) -> None:
-                fill_table(member.shard.bins, rows, gains.hot, bin_start, (first, stop), table)
+                fill_table(member.shard.bins, rows, gains.hot, gains.counts, bin_start, (first, stop), table)
 
             n_features = member.shard.n_features
             member.team.over(n_features, 4 * n_features * rows.shape[0], part)

@@ -75,17 +75,18 @@ def _touch(labels, answers, leaf_of_row, step, old, rows, new):  # type: ignore[
 
 
 @kernel
-def _count_errors(labels, own, start, touched, held, first, stop):  # type: ignore[no-untyped-def]
+def _count_errors(labels, copies, own, start, touched, held, first, stop):  # type: ignore[no-untyped-def]
     """As scores._count_errors: untouched labels have the score 0, which no own score is below."""
-    ordinary, strict = 0, 0
+    ordinary, strict = np.int64(0), np.int64(0)
     for i in range(first, stop):
         level = own[i] == 0
         wrong = level and labels[i] > 0
         for k in range(start[i], start[i + 1]):
             wrong |= (held[k] > own[i]) | ((held[k] == own[i]) & (touched[k] < labels[i]))
             level |= held[k] >= own[i]
-        ordinary += wrong
-        strict += level
+        n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
+        ordinary += n_copies * wrong
+        strict += n_copies * level
     return ordinary, strict
 
 
@@ -93,7 +94,7 @@ def _count_errors(labels, own, start, touched, held, first, stop):  # type: igno
 class SparseScores(Scores):
     """Scores of rows with these labels (int32 [n_rows]); changes only through `add`. `values` is not used.
 
-    answered: bool [n_classes], the labels that any weak learner has answered, the same on all members.
+    answered: int64 [n_classes], leaves that answer each label in the rounds added so far, the same on all members.
     """
 
     labels: Labels = field(default_factory=lambda: np.empty(0, np.int32))
@@ -105,7 +106,7 @@ class SparseScores(Scores):
         self.start = np.zeros(n_rows + 1, np.int64)
         self.touched = np.empty(0, np.int32)
         self.held = np.empty(0, self.values.dtype)
-        self.answered = np.zeros(self.n_classes, np.bool_)
+        self.answered = np.zeros(self.n_classes, np.int64)
 
     def widen(self, multipliers: Integers, fitted: object) -> None:
         """Make room for a weak learner before it is added, by what it can add to a score at most."""
@@ -114,10 +115,13 @@ class SparseScores(Scores):
             self.own, self.held = self.own.astype(self.values.dtype), self.held.astype(self.values.dtype)
 
     def add(self, part: Part, speech: Speech, multiplier: int, leaf_of_row: Labels, team: Team) -> None:
-        """Add multiplier to the score of the label that each row's leaf answers. `widen` comes first."""
+        """Add multiplier to the score of the label that each row's leaf answers. `widen` comes first.
+
+        A negative multiplier takes back what was added: a score of 0 may then stay in the list, which changes nothing.
+        """
         assert speech is Speech.LABEL
         answers = np.ascontiguousarray(part.tree.payload[:, 0])
-        self.answered[answers] = True
+        np.add.at(self.answered, answers, 1 if multiplier > 0 else -1)
         n_rows, labels, step = self.labels.shape[0], self.labels, self.own.dtype.type(multiplier)
         old, work = (self.start, self.touched, self.held), 4 * (n_rows + self.touched.shape[0])
         start = np.zeros(n_rows + 1, np.int64)
@@ -132,16 +136,20 @@ class SparseScores(Scores):
         team.over(n_rows, work, lambda a, b: _touch(labels, answers, leaf_of_row, step, old, (a, b), new))
         self.start, self.touched, self.held = start, touched, held
 
-    def count_errors(self, labels: Labels, team: Team, decoding: Decoding | None = None) -> tuple[int, int]:
-        """(wrong predictions, rows where a wrong class is at least level with the right one)."""
+    def count_errors(
+        self, labels: Labels, team: Team, decoding: Decoding | None = None, copies: Integers | None = None
+    ) -> tuple[int, int]:
+        """(wrong predictions, rows where a wrong class is at least level with the right one), each row counted as often
+        as its copies."""
         n_rows = self.labels.shape[0]
-        state = (labels, self.own, self.start, self.touched, self.held)
+        often = np.empty(0, np.int64) if copies is None else copies
+        state = (labels, often, self.own, self.start, self.touched, self.held)
         parts = team.over(n_rows, n_rows + self.touched.shape[0], lambda a, b: _count_errors(*state, a, b))
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 
-    def dense(self) -> NDArray[np.integer]:
+    def dense(self) -> Integers:
         """All scores, [n_rows, n_classes]: for tests and small tables."""
-        scores: NDArray[np.integer] = np.zeros((self.labels.shape[0], self.n_classes), self.own.dtype)
+        scores = np.zeros((self.labels.shape[0], self.n_classes), np.int64)
         rows = np.arange(self.labels.shape[0])
         scores[rows, self.labels] = self.own
         scores[np.repeat(rows, np.diff(self.start)), self.touched] = self.held

@@ -18,7 +18,7 @@ MOST_CODES = 257  # bins of a feature, with that of missing values
 
 
 @kernel
-def fill_table(bins, rows, hot, bin_start, features, table):  # type: ignore[no-untyped-def]
+def fill_table(bins, rows, hot, counts, bin_start, features, table):  # type: ignore[no-untyped-def]
     """table (OUT) [n_bins, hot classes + 1] of some features: sums of the rows' hot gains, and last their count."""
     width = table.shape[1]
     flat, begin, end, columns, gains = table.reshape(-1), hot.begin, hot.end, hot.columns, hot.gains
@@ -28,7 +28,7 @@ def fill_table(bins, rows, hot, bin_start, features, table):  # type: ignore[no-
         for k in range(rows.shape[0]):
             i = np.uint64(rows[k])
             line = first + np.uint64(codes[i]) * np.uint64(width)
-            flat[line + np.uint64(width - 1)] += 1
+            flat[line + np.uint64(width - 1)] += counts[i]
             # unsigned indices need no check for negative ones
             for e in range(np.uint64(begin[i]), np.uint64(end[i])):
                 flat[line + np.uint64(columns[e])] += gains[e]
@@ -196,7 +196,7 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
     best[VALUE] = NO_CUT
     for j in range(features[0], features[1]):
         part, m = table[bin_start[j] - origin : bin_start[j + 1] - origin], n_thresholds[j]
-        if labels.shape[0] > 0:
+        if labels.shape[0] > 0 and (m > 0 or has_missing[j]):
             _sort_by_code(codes[j - first], places, labels, gains, starts, sorted_labels, sorted_gains)
             entries = (starts, sorted_labels, sorted_gains)
             _sweep(entries, m, False, True, sums, maxima[0])

@@ -8,8 +8,8 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +17,24 @@ from numpy.typing import NDArray
 from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
 from boost_core.binning import Binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
+from boost_core.class_weights import class_factors, mass_of, weighed
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.errors import BoundBroken, ConfigError
 from boost_core.fitted import Fitted
-from boost_core.forest import make_forest, route
+from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
 from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
+from boost_core.replay import add_round, bring_to, remind, route_round
+from boost_core.sampling import Sampler
 from boost_core.scores import Scores, zero_scores
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
 from boost_core.sparse_scores import zero_sparse_scores
+from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -42,7 +46,7 @@ LARGEST_LN = 700.0  # exp of more does not fit a float
 @dataclass(frozen=True)
 class TrainingData:
     """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
-    rows of all members."""
+    rows of all members; rows with weights count in both as often as their copies."""
 
     train: Shard
     valid: Shard | None
@@ -83,16 +87,34 @@ def train(
     collective: Collective,
     observer: Observer,
     team: Team,
+    start: Start | None = None,
 ) -> TrainingResult:
-    """Boost for config.rounds rounds or until there is nothing to gain.
+    """Boost for config.rounds rounds in all or until there is nothing to gain, from `start` on.
+
+    A start gives the model that an undisturbed training gives, to the bit; all members start from equal models. An
+    observer that Keeps is shown the model so far after every round.
 
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
     if config.stopping is not None and not data.n_valid:
         raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
-    loop = _Loop(data, config, collective, observer, team)
-    return loop.run()
+    loop = _Loop(_by_class(data, config, collective), config, collective, observer, team)
+    return loop.run(start or Start())
+
+
+def _by_class(data: TrainingData, config: TrainingConfig, collective: Collective) -> TrainingData:
+    """The data with class weights, where there are any."""
+    factors = class_factors(config, data.class_counts)
+    if factors is None:
+        return data
+    rows = weighed(data.train, factors, collective)
+    data = replace(data, train=rows, class_counts=mass_of(rows, factors.shape[0], collective))
+    if not data.n_valid:
+        return data
+    assert data.valid is not None
+    valid = weighed(data.valid, factors, collective)
+    return replace(data, valid=valid, n_valid=int(mass_of(valid, factors.shape[0], collective).sum()))
 
 
 @dataclass
@@ -118,11 +140,10 @@ class _Loop:
     collective: Collective
     observer: Observer
     team: Team
-    rounds: list[Fitted] = field(default_factory=list)
-    multipliers: list[Integers] = field(default_factory=list)
     records: list[RoundRecord] = field(default_factory=list)
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
+    perfect: bool = False  # the last weak learner made no error
     best_round: int = 0
     best_error: float = math.inf
 
@@ -138,6 +159,8 @@ class _Loop:
             row_ranges=shard.row_ranges,
             collective=self.collective,
             rounds=self.config.rounds,
+            copies=shard.copies,
+            range_edges=shard.range_edges(),
         )
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
@@ -146,9 +169,9 @@ class _Loop:
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
         self.decoding = own or plain_decoding(self.algorithm.n_columns)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
+        self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
         self.ln_bound = self.algorithm.ln_initial
-        self.scores = self._zero_scores(shard)
-        self.valid_scores = self._zero_scores(self.data.valid)
+        self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
 
     def _zero_scores(self, shard: Shard | None) -> Scores:
         labels = shard.labels if shard else np.empty(0, np.int32)
@@ -156,35 +179,66 @@ class _Loop:
             return zero_sparse_scores(labels, self.algorithm.n_columns)
         return zero_scores(labels.shape[0], self.algorithm.n_columns)
 
-    def run(self) -> TrainingResult:
-        """All rounds; the reason is that of the round that ended the loop."""
+    def run(self, start: Start) -> TrainingResult:
+        """All rounds that are missing; the reason is that of the round that ended the loop."""
         self.observer.enter(Phase.TRAIN)
+        self._begin(start)
         look = self._look()
-        reason = None
+        # the last round of the model so far may have been the last of all
+        reason = self._end(look) if self.records else None
         while reason is None:
             reason, look = self._round(look)
-        n_kept = self.best_round if self.config.stopping is not None else len(self.rounds)
-        kept, multipliers = self.rounds[:n_kept], self.multipliers[:n_kept]
+        n_kept = self.best_round if self.config.stopping is not None else len(self.records)
+        kept, multipliers = self.standing.rounds[:n_kept], self.standing.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
         return TrainingResult(forest, tuple(self.records), reason)
 
+    def _begin(self, start: Start) -> None:
+        """Take over what there is already, and hand out the scores from now on."""
+        model = start.model or self.so_far()
+        if start.standing is not None and start.standing.whole:
+            self.standing = start.standing
+        start.standing = self.standing
+        bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
+        remind(self.algorithm, model)
+        self.slack, self.perfect = model.slack, model.perfect
+        for record in model.records:
+            self._note(record)
+
+    def so_far(self) -> ModelSoFar:
+        """The rounds that are finished; a round that was taken but not looked at is not."""
+        n_rounds, standing = len(self.records), self.standing
+        rounds, multipliers = tuple(standing.rounds[:n_rounds]), tuple(standing.multipliers[:n_rounds])
+        return ModelSoFar(rounds, multipliers, tuple(self.records), self.slack, self.perfect)
+
     def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
         sent = self.collective.bytes_sent
-        self.collective.begin_round(len(self.rounds) + 1)
-        fitted, step = self._fit(look.gains, look.sums, look.totals)
-        while step.refused is not None and (gains := self._redrawn(look.gains)) is not None:
-            sums = self.collective.sum(channel_sums(gains.matrix, self.team))
-            fitted, step = self._fit(gains, sums, look.totals)
+        self.collective.begin_round(len(self.records) + 1)
+        for attempt, (gains, sums) in enumerate(self._attempts(look)):
+            fitted, step = self._fit(gains, sums, look.totals, attempt)
+            if step.refused is None:
+                break
         fitted, step = shrink(fitted, step, self.shrinkage)
         if step.refused is not None:
             return step.refused, look
         self._take(fitted, step)
         look = self._look()
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
-        return self._end(step, look), look
+        return self._end(look), look
 
-    def _fit(self, gains: Gains, sums: Integers, totals: Integers) -> tuple[Fitted, Step]:
-        fitted = self.weak_learner.fit(gains.matrix, sums)
+    def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
+        """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
+        gains, sums = look.gains, look.sums
+        yield gains, sums
+        while (redrawn := self._redrawn(gains)) is not None:
+            gains, sums = redrawn, self.collective.sum(channel_sums(redrawn.matrix, self.team))
+            yield gains, sums
+        for _ in range(self.sampler.retries):
+            yield gains, sums
+
+    def _fit(self, gains: Gains, sums: Integers, totals: Integers, attempt: int) -> tuple[Fitted, Step]:
+        some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.records), attempt))
+        fitted = self.sampler.revalued(self.weak_learner.fit(some, some_sums), gains.matrix, self.weak_learner)
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
             outcomes = self.collective.sum(outcomes)
@@ -194,43 +248,37 @@ class _Loop:
     def _redrawn(self, gains: Gains) -> Gains | None:
         return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
 
-    def _end(self, step: Step, look: _Look) -> StopReason | None:
+    def _end(self, look: _Look) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
-        if step.perfect and look.strictly_wrong == 0:
+        if self.perfect and look.strictly_wrong == 0:
             return StopReason.EDGE_ONE
-        if len(self.rounds) >= self.config.rounds:
+        if len(self.records) >= self.config.rounds:
             return StopReason.ROUNDS
         stopping = self.config.stopping
-        if stopping is not None and len(self.rounds) - self.best_round >= stopping.patience:
+        if stopping is not None and len(self.records) - self.best_round >= stopping.patience:
             return StopReason.STOPPED_EARLY
         return StopReason.CANCELLED if look.stop else None
 
     def _take(self, fitted: Fitted, step: Step) -> None:
         """Add the weak learner to the model and to all scores."""
-        self.scores.widen(step.multipliers, fitted)
-        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
-            self.scores.add(part, fitted.speech, int(multiplier), part.tree.leaf_of_row, self.team)
+        standing, multipliers = self.standing, step.multipliers
+        standing.whole = False
+        add_round(standing.scores, fitted, multipliers, [part.tree.leaf_of_row for part in fitted.parts], self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
-            self._add_to_valid(self.data.valid, fitted, step)
+            leaves = route_round(fitted, self.data.valid, self.data.binning, self.team)
+            add_round(standing.valid_scores, fitted, multipliers, leaves, self.team)
             self.observer.enter(Phase.TRAIN)
-        self.algorithm.taken(fitted, step)
         # the model needs no rows: kept, they would grow by a leaf number a row and round
-        self.rounds.append(fitted.without_rows())
-        self.multipliers.append(step.multipliers)
-        self.ln_bound += step.ln_factor
-        self.slack += LN_TOLERANCE + step.ln_slack
-
-    def _add_to_valid(self, valid: Shard, fitted: Fitted, step: Step) -> None:
-        self.valid_scores.widen(step.multipliers, fitted)
-        for part, multiplier in zip(fitted.parts, step.multipliers, strict=True):
-            leaves = route(part.tree, valid.bins, self.data.binning, self.team)
-            self.valid_scores.add(part, fitted.speech, int(multiplier), leaves, self.team)
+        standing.rounds.append(fitted.without_rows())
+        standing.multipliers.append(multipliers)
+        standing.whole = True
+        self.algorithm.taken(fitted, step)
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
-        peaks, counts = self._exchange(self.algorithm.peaks(self.scores))
-        gains = self.algorithm.gains(self.scores, peaks)
+        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores))
+        gains = self.algorithm.gains(self.standing.scores, peaks)
         k = gains.totals.shape[0]
         summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
@@ -243,7 +291,8 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        errors = self.scores.count_errors(self.data.train.labels, self.team, self.decoding)
+        rows = self.data.train
+        errors = self.standing.scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -253,14 +302,16 @@ class _Loop:
         if self.data.valid is None:
             return 0
         self.observer.enter(Phase.VALIDATE)
-        wrong, _ = self.valid_scores.count_errors(self.data.valid.labels, self.team, self.decoding)
+        rows = self.data.valid
+        wrong, _ = self.standing.valid_scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
         self.observer.enter(Phase.TRAIN)
         return wrong
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
+        self.ln_bound += step.ln_factor
         record = RoundRecord(
-            round=len(self.rounds),
+            round=len(self.records) + 1,
             edge=step.edge,
             alpha=step.alpha,
             loss=math.exp(min(look.ln_loss, LARGEST_LN)),
@@ -274,11 +325,19 @@ class _Loop:
             n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
         )
+        slack = self.slack + LN_TOLERANCE + step.ln_slack
+        check_bounds(record, slack)
+        self.slack, self.perfect = slack, step.perfect
+        self._note(record)
+        self.observer.round_done(record)
+        if isinstance(self.observer, Keeps):
+            self.observer.keep(self.so_far)
+
+    def _note(self, record: RoundRecord) -> None:
         self.records.append(record)
+        self.ln_bound = record.ln_bound
         if record.valid_error is not None and record.valid_error < self.best_error:
             self.best_round, self.best_error = record.round, record.valid_error
-        check_bounds(record, self.slack)
-        self.observer.round_done(record)
 
 
 def check_bounds(record: RoundRecord, slack: float) -> None:

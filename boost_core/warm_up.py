@@ -35,10 +35,10 @@ class Mirrored(Alone):
         return [values, values]
 
 
-def warm_up(config: TrainingConfig, n_classes: int, in_gang: bool = False) -> None:
+def warm_up(config: TrainingConfig, n_classes: int, in_gang: bool = False, weighted: bool = False) -> None:
     """Train two rounds on three rows a class and three features: compiled code then exists for this many classes.
 
-    in_gang: for a member of several, whose trees grow by other kernels.
+    in_gang: for a member of several, whose trees grow by other kernels; weighted: for rows with weights.
     """
     collective: Collective = Mirrored() if in_gang else Alone()
     labels = np.arange(ROWS_A_CLASS * n_classes, dtype=np.int32) % n_classes
@@ -46,7 +46,8 @@ def warm_up(config: TrainingConfig, n_classes: int, in_gang: bool = False) -> No
     # so that no weak learner is perfect and ends the run.
     tells = np.arange(len(labels)) < 2 * n_classes
     bins = np.stack([tells * (labels & 1), tells * (labels >> 1 & 1), tells]).astype(np.uint8)
-    shard = Shard(bins, labels, ((0, len(labels)),))
+    copies = np.ones(len(labels), np.int64) if weighted else None
+    shard = Shard(bins, labels, ((0, len(labels)),), copies)
     binning = make_binning([np.array([0.5])] * len(bins), [False] * len(bins))
     counts = collective.size * np.bincount(labels)
     data = TrainingData(shard, shard, binning, counts, collective.size * len(labels))

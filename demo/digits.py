@@ -1,5 +1,6 @@
-"""The handwritten digits that scikit-learn ships, as two Parquet files."""
+"""The handwritten digits that scikit-learn ships, as two Parquet files: `python -m demo.digits FOLDER`."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ TEST_SHARE = 4  # every fourth row is for testing
 
 def write_digits(folder: Path) -> dict[str, list[float | int]]:
     """Write digits.train.parquet and digits.test.parquet; returns the test rows as columns."""
+    folder.mkdir(parents=True, exist_ok=True)
     images, labels = load_digits(return_X_y=True)
     is_test = np.arange(len(labels)) % TEST_SHARE == 0
     names = [f"pixel_{row}_{column}" for row in range(8) for column in range(8)]
@@ -21,3 +23,9 @@ def write_digits(folder: Path) -> dict[str, list[float | int]]:
         pq.write_table(pa.table(columns), folder / f"digits.{part}.parquet")
     test = pq.read_table(folder / "digits.test.parquet")
     return test.to_pydict()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python -m demo.digits FOLDER")
+    write_digits(Path(sys.argv[1]))

@@ -13,33 +13,17 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from boost_core.catalogue import refuse_classes, resolve_config
+from boost_core.class_weights import in_class_order
 from boost_core.config import TrainingConfig
 from service.errors import Problem, RequestRefused
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.data_root import resolve_paths
 
-# Settings of every algorithm that the engine does not honour yet, with the value that asks for nothing.
-UNSUPPORTED_PARAMETERS: dict[str, object] = {
-    "row_fraction": 1.0,
-    "feature_fraction": 1.0,
-    "class_weight": None,
-}
 MODEL_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
 def _wrong(message: str) -> PydanticCustomError:
     return PydanticCustomError("edgewise", "{message}", {"message": message})
-
-
-def _not_supported(what: str) -> BeforeValidator:
-    """Lets null pass and refuses anything else by name."""
-
-    def check(value: object) -> object:
-        if value is not None:
-            raise _wrong(f"{what} not supported yet; leave it out or set it to null")
-        return None
-
-    return BeforeValidator(check)
 
 
 def _check_categorical(value: object) -> object:
@@ -109,7 +93,11 @@ class DataSpec(_Strict):
         description="The columns to learn from, in this order; null for all others.",
     )
     exclude: Columns = Field(default=[], description="Columns that are not features.")
-    weight: Annotated[None, _not_supported("row weights are")] = Field(default=None, description="Not yet.")
+    weight: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The column of row weights: a row of weight w counts as w rows, one of weight 0 is left out.",
+    )
     categorical: Annotated[Literal["auto"], BeforeValidator(_check_categorical)] = "auto"
 
 
@@ -165,11 +153,9 @@ def parse(body: object) -> TrainingRequest:
         request = TrainingRequest.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(problems_in(error, TrainingRequest)) from None
-    problems = _unsupported(request.algorithm)
     if request.stopping is not None and request.data.valid is None:
-        problems.append((("stopping",), "early stopping needs validation rows; name them in data.valid"))
-    if problems:
-        raise RequestRefused(problems)
+        message = "early stopping needs validation rows; name them in data.valid"
+        raise RequestRefused([(("stopping",), message)])
     return request
 
 
@@ -204,15 +190,6 @@ def _keys_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
     return list(model.model_fields)
 
 
-def _unsupported(algorithm: AlgorithmSpec) -> list[Problem]:
-    given = algorithm.model_extra or {}
-    return [
-        (("algorithm", name), f"{name} is not supported yet, got {given[name]!r:.100}; leave it out")
-        for name, idle in UNSUPPORTED_PARAMETERS.items()
-        if name in given and given[name] != idle
-    ]
-
-
 def resolve(request: TrainingRequest, data_root: Path) -> tuple[DataRequest, TrainingConfig]:
     """The files and the complete configuration that a request means. Opens no data file.
 
@@ -230,7 +207,7 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
     data, config = resolve(request, data_root)
     plan = plan_data(data)
     refuse_classes(config, len(plan.classes))
-    return plan, config
+    return plan, in_class_order(config, plan.classes)
 
 
 def _engine_body(request: TrainingRequest) -> dict[str, Any]:
@@ -238,7 +215,6 @@ def _engine_body(request: TrainingRequest) -> dict[str, Any]:
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]
-    body["algorithm"] = {name: algorithm[name] for name in algorithm if name not in UNSUPPORTED_PARAMETERS}
     return body
 
 
@@ -249,6 +225,7 @@ def _resolve_data(data: DataSpec, data_root: Path) -> DataRequest:
         label=data.label,
         features=None if data.features is None else tuple(data.features),
         exclude=tuple(data.exclude),
+        weight=data.weight,
     )
 
 

@@ -57,7 +57,7 @@ class Binner:
         """Read and bin all features; row_numbers: global ones of the training rows."""
         job = self._assignment.job
         names = [feature.name for feature in job.plan.features]
-        n_rows, n_features = job.plan.train.n_rows, len(names)
+        n_rows, n_features = job.plan.n_train, len(names)
         sampled = sample_rows(row_numbers, n_rows, n_features, job.config.seed)
         train_bins = np.empty((n_features, train.n_rows), np.uint8)
         valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)

@@ -5,7 +5,8 @@ to return.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,7 +36,31 @@ def bounded(client: Client, call: Callable[..., Any], *arguments: Any, seconds: 
     Errors: the call's own; TimeoutError, which also comes if the client is closed under the call. Then Dask would
     wait for ever for a loop that has ended.
     """
-    return client.sync(partial(call, *arguments), callback_timeout=seconds)
+    begun: list[Coroutine[Any, Any, Any]] = []
+    try:
+        return client.sync(_noting(begun, partial(call, *arguments)), callback_timeout=seconds)
+    finally:
+        close_unstarted(begun)
+
+
+def _noting(begun: list[Coroutine[Any, Any, Any]], call: Callable[..., Any]) -> Callable[..., Any]:
+    def noted() -> Any:
+        answer = call()
+        if inspect.iscoroutine(answer):
+            begun.append(answer)
+        return answer
+
+    return noted
+
+
+def close_unstarted(begun: Sequence[Coroutine[Any, Any, Any]]) -> None:
+    """Close the coroutines that a loop has been given and never came to start, because it ended first.
+
+    Left alone, each would warn that it was never awaited whenever the garbage collector finds it.
+    """
+    for coroutine in begun:
+        if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+            coroutine.close()
 
 
 def known_workers(client: Client, seconds: float) -> dict[str, WorkerNews]:
@@ -69,15 +94,20 @@ def call_workers(
     so many seconds, OSError if it could not be reached.
     """
 
+    begun: list[Coroutine[Any, Any, Any]] = []
+
     async def call(worker: str) -> Any:
-        answers = client.run(function, *arguments, workers=[worker], on_error="return")
-        return (await asyncio.wait_for(answers, seconds))[worker]
+        run = partial(client.run, function, *arguments, workers=[worker], on_error="return")
+        return (await asyncio.wait_for(_noting(begun, run)(), seconds))[worker]
 
     async def call_all() -> list[Any]:
-        return await asyncio.gather(*map(call, workers), return_exceptions=True)
+        begun.extend(map(call, workers))
+        return await asyncio.gather(*begun, return_exceptions=True)
 
     try:
         answers = bounded(client, call_all, seconds=seconds + 1.0)
     except Exception as error:  # see known_workers
         answers = [error] * len(workers)
+    finally:
+        close_unstarted(begun)
     return dict(zip(workers, answers, strict=True))

@@ -7,7 +7,7 @@ request.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from boost_core.model import Feature, Label
 from workers.errors import DataError, Location
 from workers.parquet_file import check_distinct_names, file_name, listed, named, open_parquet, row_groups
+from workers.weight_column import WEIGHT, WeightCheck, kept_batches
 
 TRAIN: Location = ("data", "train")
 VALID: Location = ("data", "valid")
@@ -27,13 +28,14 @@ EXCLUDE: Location = ("data", "exclude")
 @dataclass(frozen=True)
 class DataRequest:
     """What a request asks to read. Paths are absolute and checked (data_root.py); features None = all columns but
-    the label and the excluded ones."""
+    the label, the weight and the excluded ones."""
 
     train: tuple[str, ...]
     valid: tuple[str, ...] | None
     label: str
     features: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
+    weight: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,33 +63,52 @@ class TableRows:
 
 @dataclass(frozen=True)
 class DataPlan:
-    """A job's data. classes: distinct labels of the training rows, sorted."""
+    """A job's data. classes: distinct labels of the training rows, sorted; weight: the column of row weights;
+    removed: training and validation rows of weight 0, which count in nothing else."""
 
     train: TableRows
     valid: TableRows | None
     label: str
     features: tuple[Feature, ...]
     classes: tuple[Label, ...]
+    weight: str | None = None
+    removed: tuple[int, int] = (0, 0)
+
+    @property
+    def n_train(self) -> int:
+        """Training rows that stay."""
+        return self.train.n_rows - self.removed[0]
+
+    @property
+    def n_valid(self) -> int:
+        """Validation rows that stay."""
+        return self.valid.n_rows - self.removed[1] if self.valid else 0
 
 
 def plan_data(request: DataRequest) -> DataPlan:
-    """Read the footers and the label columns of a request's files.
+    """Read the footers, the label and the weight columns of a request's files.
 
     Errors: DataError for files that are not Parquet, zero rows, unknown columns, column types that are not supported,
-    files that differ, missing labels, a single class, validation labels that training lacks.
+    files that differ, missing labels, a single class, validation labels that training lacks, weights that are none.
     """
     train, schema = _read_footers(request.train, TRAIN)
     features = _choose_features(request, schema)
     check_label_type(schema.field(request.label), LABEL)
-    used = [request.label, *(feature.name for feature in features)]
+    used = [*_not_features(request), *(feature.name for feature in features)]
     _check_same_types(train, schema, used, TRAIN)
-    classes = _classes(_count_labels(train, request.label, TRAIN), request.label)
-    valid = None
+    counts, removed = _count_labels(train, request, TRAIN)
+    classes = _classes(counts, request.label)
+    valid, removed_valid = None, 0
     if request.valid is not None:
         valid, _ = _read_footers(request.valid, VALID)
         _check_same_types(valid, schema, used, VALID)
-        _check_valid_labels(_count_labels(valid, request.label, VALID), classes)
-    return DataPlan(train, valid, request.label, features, classes)
+        counts, removed_valid = _count_labels(valid, request, VALID)
+        _check_valid_labels(counts, classes)
+    return DataPlan(train, valid, request.label, features, classes, request.weight, (removed, removed_valid))
+
+
+def _not_features(request: DataRequest) -> list[str]:
+    return [request.label] if request.weight is None else [request.label, request.weight]
 
 
 def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Schema]:
@@ -108,11 +129,12 @@ def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Sc
 def _choose_features(request: DataRequest, schema: pa.Schema) -> tuple[Feature, ...]:
     if request.label not in schema.names:
         raise DataError(LABEL, f"no column {request.label!r}; the data have: {named(schema.names)}")
+    _check_weight(request, schema)
     unknown = [name for name in request.exclude if name not in schema.names]
     if unknown:
         raise DataError(EXCLUDE, f"no such column(s) to exclude: {named(unknown)}")
     if request.features is None:
-        left_out = {request.label, *request.exclude}
+        left_out = {*_not_features(request), *request.exclude}
         names = [name for name in schema.names if name not in left_out]
     else:
         names = _named_features(request, schema)
@@ -122,6 +144,18 @@ def _choose_features(request: DataRequest, schema: pa.Schema) -> tuple[Feature, 
     return tuple(Feature(name, str(schema.field(name).type)) for name in names)
 
 
+def _check_weight(request: DataRequest, schema: pa.Schema) -> None:
+    if request.weight is None:
+        return
+    if request.weight not in schema.names:
+        raise DataError(WEIGHT, f"no column {request.weight!r}; the data have: {named(schema.names)}")
+    if request.weight == request.label:
+        raise DataError(WEIGHT, f"the label {request.label!r} cannot be the weight")
+    type_ = schema.field(request.weight).type
+    if not is_numeric(type_):
+        raise DataError(WEIGHT, f"column {request.weight!r} has type {type_}; weights are numbers")
+
+
 def _named_features(request: DataRequest, schema: pa.Schema) -> list[str]:
     given = list(request.features or ())
     unknown = [name for name in given if name not in schema.names]
@@ -129,6 +163,8 @@ def _named_features(request: DataRequest, schema: pa.Schema) -> list[str]:
         raise DataError(FEATURES, f"no such column(s): {named(unknown)}; the data have: {named(schema.names)}")
     if request.label in given:
         raise DataError(FEATURES, f"the label {request.label!r} cannot be a feature")
+    if request.weight in given:
+        raise DataError(FEATURES, f"the weight {request.weight!r} cannot be a feature")
     repeated = [name for name, count in Counter(given).items() if count > 1]
     if repeated:
         raise DataError(FEATURES, f"features are named more than once: {named(repeated)}")
@@ -181,15 +217,19 @@ def _check_same_types(table: TableRows, schema: pa.Schema, used: Sequence[str], 
                 )
 
 
-def _count_labels(table: TableRows, label: str, loc: Location) -> Counter[Label]:
-    """Rows of each label. Errors: DataError with the count if labels are missing or infinite."""
-    counts: Counter[Label] = Counter()
-    missing = 0
+def _count_labels(table: TableRows, request: DataRequest, loc: Location) -> tuple[Counter[Label], int]:
+    """Rows of each label, and the rows of weight 0, which are in no count. Errors: DataError with the count if labels
+    are missing or infinite, or weights are none."""
+    label, counts, missing = request.label, Counter[Label](), 0
+    weights = None if request.weight is None else WeightCheck(request.weight)
     for file in table.files:
-        for column in _label_batches(file.path, label, loc):
+        for batch in kept_batches(file.path, [label], weights, loc):
+            column = plain_labels(batch.column(label))
             missing += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
             for entry in pc.value_counts(column).to_pylist():
                 counts[entry["values"]] += entry["counts"]
+    if weights is not None:
+        weights.finish(table.n_rows)
     if missing:
         raise DataError(
             LABEL, f"column {label!r} has {missing} missing label(s) (null or NaN); remove those rows first"
@@ -197,13 +237,7 @@ def _count_labels(table: TableRows, label: str, loc: Location) -> Counter[Label]
     infinite = sum(count for value, count in counts.items() if value in (math.inf, -math.inf))
     if infinite:
         raise DataError(LABEL, f"column {label!r} has {infinite} infinite label(s); remove those rows first")
-    return counts
-
-
-def _label_batches(path: str, label: str, loc: Location) -> Iterator[pa.Array]:
-    with open_parquet(path, loc) as parquet:
-        for batch in parquet.iter_batches(columns=[label]):
-            yield plain_labels(batch.column(label))
+    return counts, weights.removed if weights else 0
 
 
 def plain_labels(column: pa.Array) -> pa.Array:

@@ -5,22 +5,25 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
 
-from boost_core.binning import fingerprint
+from boost_core.binning import Binning, fingerprint
 from boost_core.collective import Collective
 from boost_core.model import Model
 from boost_core.records import Phase, RoundRecord
-from boost_core.shard import Shard
+from boost_core.row_weights import class_mass, copies_of, total_mass
+from boost_core.shard import RowRange, Shard
 from boost_core.team import Team
 from boost_core.training import TrainingData, TrainingResult, train
 from boost_core.warm_up import warm_up
-from workers.binner import Binned, Binner
+from workers.binner import Binner
+from workers.data_plan import DataPlan
 from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
 from workers.reading import RangeReader
+from workers.weight_column import positive
 
 PHASES = ("read", "bin", "compile", "train", "validate")
 
@@ -86,7 +89,8 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         clock.enter("compile")
         progress.phase("compile")
         config = assignment.job.config
-        warm_up(config, len(assignment.job.plan.classes), in_gang=collective.size > 1)
+        plan = assignment.job.plan
+        warm_up(config, len(plan.classes), in_gang=collective.size > 1, weighted=plan.weight is not None)
         collective.barrier()
         progress.phase("train")
         observer = TrainingObserver(clock, progress, assignment.rank == 0)
@@ -110,35 +114,44 @@ def _load(
 ) -> tuple[TrainingData, int]:
     """Read and bin this member's rows; also the data fingerprint over all members."""
     plan = assignment.job.plan
-    empty = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), assignment.train_ranges)
-    row_numbers = empty.row_numbers()
     with RangeReader(plan.train, assignment.train_ranges) as train_rows:
-        labels = train_rows.class_indices(plan.label, plan.classes)
+        train = _rows(plan, train_rows, assignment.train_ranges, collective)
         if plan.valid is None:
-            valid_labels = np.empty(0, np.int32)
-            binned = Binner(assignment, collective, team, clock).run(train_rows, None, row_numbers)
+            valid = None
+            binned = Binner(assignment, collective, team, clock).run(train_rows, None, train.row_numbers())
         else:
             with RangeReader(plan.valid, assignment.valid_ranges) as valid_rows:
-                valid_labels = valid_rows.class_indices(plan.label, plan.classes)
-                binned = Binner(assignment, collective, team, clock).run(train_rows, valid_rows, row_numbers)
-    return _agree(assignment, collective, binned, labels, valid_labels)
+                valid = _rows(plan, valid_rows, assignment.valid_ranges, collective)
+                binned = Binner(assignment, collective, team, clock).run(train_rows, valid_rows, train.row_numbers())
+                valid = replace(valid, bins=binned.valid)
+    return _agree(plan, collective, replace(train, bins=binned.train), valid, binned.binning)
+
+
+def _rows(plan: DataPlan, reader: RangeReader, ranges: tuple[RowRange, ...], collective: Collective) -> Shard:
+    """This member's rows, still without bins. Rows of weight 0 are left out from here on."""
+    copies, numbers = None, None
+    if plan.weight is not None:
+        weights = reader.floats([plan.weight])[0]
+        kept = positive(weights)
+        copies = copies_of(weights[kept], collective)
+        if not kept.all():
+            numbers = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges).row_numbers()[kept]
+            reader.keep(kept)
+    labels = reader.class_indices(plan.label, plan.classes)
+    return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, numbers)
 
 
 def _agree(
-    assignment: Assignment,
-    collective: Collective,
-    binned: Binned,
-    labels: "np.ndarray",
-    valid_labels: "np.ndarray",
+    plan: DataPlan, collective: Collective, train: Shard, valid: Shard | None, binning: Binning
 ) -> tuple[TrainingData, int]:
-    plan = assignment.job.plan
-    train = Shard(binned.train, labels, assignment.train_ranges)
-    valid = Shard(binned.valid, valid_labels, assignment.valid_ranges) if plan.valid else None
-    counts = np.bincount(labels, minlength=len(plan.classes)).astype(np.int64)
-    own = np.array([fingerprint(train.bins, train.labels, train.row_numbers())], np.uint64).view(np.int64)
-    agreed = collective.sum(np.concatenate([counts, own]))
-    n_valid = plan.valid.n_rows if plan.valid else 0
-    return TrainingData(train, valid, binned.binning, agreed[:-1], n_valid), int(agreed[-1:].view(np.uint64)[0])
+    counts = class_mass(train.labels, train.copies, len(plan.classes))
+    n_valid = total_mass(valid.n_rows, valid.copies) if valid else 0
+    own = fingerprint(train.bins, train.labels, train.row_numbers(), train.copies)
+    parts = np.array([n_valid, 0], np.int64)
+    parts[1:] = np.array([own], np.uint64).view(np.int64)
+    agreed = collective.sum(np.concatenate([counts, parts]))
+    data = TrainingData(train, valid, binning, agreed[:-2], int(agreed[-2]))
+    return data, int(agreed[-1:].view(np.uint64)[0])
 
 
 def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, data_fingerprint: int) -> Model:
@@ -153,5 +166,5 @@ def _model(assignment: Assignment, data: TrainingData, result: TrainingResult, d
         forest=result.forest,
         figures=result.figures(),
         fingerprint=data_fingerprint,
-        n_rows=plan.train.n_rows,
+        n_rows=plan.n_train,
     )

@@ -47,7 +47,8 @@ class RangeReader:
     def __init__(self, table: TableRows, ranges: Sequence[RowRange]) -> None:
         self._pieces = [piece for row_range in ranges for piece in _pieces(table, row_range)]
         self._planned = {file.path: file for file in table.files}
-        self.n_rows = sum(stop - start for start, stop in ranges)
+        self._all_rows = self.n_rows = sum(stop - start for start, stop in ranges)
+        self._kept: NDArray[np.bool_] | None = None
         self._open = ExitStack()
         self._files: dict[str, pq.ParquetFile] = {}
 
@@ -66,9 +67,13 @@ class RangeReader:
     ) -> None:
         self._open.__exit__(kind, error, trace)
 
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Leave all other rows out from now on; kept: bool [n_rows]."""
+        self._kept, self.n_rows = kept, int(kept.sum())
+
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
-        block = np.empty((len(names), self.n_rows))
+        block = np.empty((len(names), self._all_rows))
         at = 0
         for path, table in self._tables(names):
             if not all(is_numeric(type_) for type_ in table.schema.types):
@@ -76,19 +81,22 @@ class RangeReader:
             for place, name in enumerate(names):
                 block[place, at : at + table.num_rows] = to_floats(table.column(name))
             at += table.num_rows
-        return block
+        return block if self._kept is None else np.ascontiguousarray(block[:, self._kept])
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
-        indices = np.empty(self.n_rows, np.int32)
+        indices = np.empty(self._all_rows, np.int32)
         at = 0
         for path, table in self._tables([label]):
             found = class_indices(table.column(label), classes)
-            if (found < 0).any():
+            unknown = found < 0
+            if self._kept is not None:
+                unknown &= self._kept[at : at + len(found)]
+            if unknown.any():
                 raise _changed(path)
             indices[at : at + len(found)] = found
             at += len(found)
-        return indices
+        return indices if self._kept is None else indices[self._kept]
 
     def _tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
         """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""

@@ -29,7 +29,7 @@ def untrained(job: TrainingJob) -> TrainingOutcome:
         forest=result.forest,
         figures=result.figures(),
         fingerprint=0,
-        n_rows=plan.train.n_rows,
+        n_rows=plan.n_train,
     )
     seconds = dict.fromkeys((*PHASES, "total", "per_round"), 0.0)
     return TrainingOutcome(model, result.stop_reason, (), seconds, peak_memory_bytes=0, workers=0, rows_per_member=())

@@ -25,10 +25,12 @@ Integers = NDArray[np.int64]
 class Problem:
     """What an algorithm learns from: this member's labels and the facts that all members agree on.
 
-    labels: int32 [n_rows], class indices; class_counts: int64 [n_classes], rows of each class over all members;
+    labels: int32 [n_rows], class indices; class_counts: int64 [n_classes], rows of each class over all members, a row
+    counted as often as its copies; copies: int64 [n_rows], see row_weights.py, None without weights;
     weak_learner: what the algorithm is combined with, where its gains or steps depend on that; seed: of the run;
-    row_ranges: global numbers of this member's rows; collective: for algorithms whose gains need more than the
-    loop's sums (all members call `gains` at the same time); rounds: how many were asked for.
+    row_ranges: global numbers of this member's rows, range_edges: which of its rows are in each of them (Shard);
+    collective: for algorithms whose gains need more than the loop's sums (all members call `gains` at the same time);
+    rounds: how many were asked for.
     """
 
     labels: NDArray[np.int32]
@@ -39,6 +41,13 @@ class Problem:
     row_ranges: tuple[RowRange, ...] = ()
     collective: Collective = field(default_factory=Alone)
     rounds: int = 0
+    copies: Integers | None = None
+    range_edges: Integers | None = None
+
+    @property
+    def all_rows(self) -> int:
+        """Rows over all members, a row counted as often as its copies."""
+        return int(self.class_counts.sum())
 
     @property
     def n_classes(self) -> int:

@@ -11,10 +11,10 @@ from boost_core.algorithms.margin_descent import LOSS, Line, MarginDescent
 from boost_core.algorithms.simplex import component, kinds
 from boost_core.fitted import Fitted, Speech
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
+from boost_core.row_weights import new_gains
 from boost_core.scores import UNIT, Scores
 
 
@@ -22,7 +22,8 @@ from boost_core.scores import UNIT, Scores
 def _project(pairs, labels, codes, kinds, rows, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): the gradient's component w(i) = 0.5 sum_k q(i,k) (Y[y] - Y[k]) of rows[0]..rows[1].
 
-    pairs: gains of all classes; codes [3]: Y of each kind of classes; kinds [n_classes]. Returns the sum of |w|.
+    pairs: gains of all classes, of all of a row's copies; codes [3]: Y of each kind of classes; kinds [n_classes].
+    Returns the sum of |w|.
     """
     absolute = np.int64(0)
     weights = np.zeros(3, np.int64)
@@ -31,13 +32,16 @@ def _project(pairs, labels, codes, kinds, rows, values, mass):  # type: ignore[n
         for k in range(kinds.shape[0]):
             if k != labels[i]:
                 weights[kinds[k]] -= pairs[i, k]
+        copies = np.int64(pairs[i, kinds.shape[0]])
+        if copies > 1:
+            weights //= copies  # exactly: what is rounded is one copy's gain
         own = codes[kinds[labels[i]]]
         slope = 0.0
         for kind in range(3):
             slope += np.float64(weights[kind]) * (own - codes[kind])
-        gain = ieee_math.round_half_even(0.5 * slope)
+        gain = ieee_math.round_half_even(0.5 * slope) * copies
         values[i, 0] = gain
-        values[i, 1] = 1
+        values[i, 1] = copies
         mass[i] = abs(gain)
         absolute += mass[i]
     return absolute
@@ -66,7 +70,7 @@ class CDMCBoost(MarginDescent):
         n_rows = self._labels.shape[0]
         self._n_components = self.n_columns - 1
         self._component, self._skipped = 0, 0
-        self._slopes = np.zeros((n_rows, LANE * len(lanes_for(2))), np.int32)
+        self._slopes = new_gains(n_rows, 1, problem.copies)
         self._slope_mass = np.zeros(n_rows, np.int64)
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:

@@ -20,10 +20,10 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_votes import LN2, NO_PAIR, TILE_ROWS, InitialWeights
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, scale_for
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.records import StopReason
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
 Floats = NDArray[np.float64]
@@ -105,12 +105,13 @@ class ExponentialColumns:
 
     def __init__(self, problem: Problem, columns: Columns, error_factor: float | None) -> None:
         self.error_factor, self._team, self._labels = error_factor, problem.team, problem.labels
+        self._copies = problem.copies
         self._code, self._ln_share = columns.code, float(ieee_math.log(columns.share))
         n_rows, self.n_columns = problem.labels.shape[0], columns.code.shape[1]
         self._initial = np.stack([columns.initial.negative, columns.initial.positive])
         self._weights: Floats = np.select([self._code > 0, self._code < 0], [self._initial[1], self._initial[0]], 0.0)
         self._rows = np.abs(self._code).T.astype(np.int64) @ problem.class_counts  # of each column, over all members
-        self._values = np.zeros((n_rows, LANE * len(lanes_for(self.n_columns + 1))), np.int32)
+        self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
         self._capped = np.zeros(self.n_columns, np.bool_)  # took the capped step
         self._finished = np.zeros(self.n_columns, np.bool_)  # and has all its rows right
@@ -157,7 +158,10 @@ class ExponentialColumns:
             return totals
 
         n_rows = self._labels.shape[0]
-        return np.asarray(np.sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part), axis=0))
+        totals = np.sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part), axis=0)
+        if self._copies is not None:
+            totals = weigh(self._values, self._mass, self._copies, self.n_columns, self._team)
+        return np.asarray(totals)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of the loss from the integer sums of all members' absolute gains."""

@@ -18,8 +18,8 @@ from boost_core.algorithms.atanh_step import ALPHA_CAP, ln, make_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
 LN2 = 0.6931471805599453
@@ -71,9 +71,9 @@ class ExponentialHits:
     def __init__(self, problem: Problem, share: float) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
         self._labels, self._team, self._share = problem.labels, problem.team, share
-        self._all_rows = int(problem.class_counts.sum())
+        self._all_rows, self._copies = problem.all_rows, problem.copies
         self._alphas = 0  # sum of the steps taken, in score units
-        self._values = np.zeros((n_rows, LANE * len(lanes_for(self.n_columns + 1))), np.int32)
+        self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
 
     @staticmethod
@@ -99,6 +99,8 @@ class ExponentialHits:
 
         n_rows = self._labels.shape[0]
         total = sum(self._team.over(n_rows, 8 * n_rows, part))
+        if self._copies is not None:
+            total = int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total)
         return Gains(matrix, np.array([total], np.int64), shift)
 

@@ -17,27 +17,25 @@ from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ln
-from boost_core.algorithms.base import Gains, Integers, Step
+from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.records import StopReason
+from boost_core.row_weights import new_gains
 from boost_core.scores import UNIT, Scores
-from boost_core.team import Team
 
 
 @kernel
-def _part(values, start, stop, pairs):  # type: ignore[no-untyped-def]
+def _part(values, n_labels, start, stop, pairs):  # type: ignore[no-untyped-def]
     """pairs (OUT) [n, padded]: gains [n, c] of rows start..stop, positive ones in channel l, others' size in c + l."""
-    n_labels = values.shape[1]
     for i in range(start, stop):
         for c in range(n_labels):
             gain = values[i, c]
             pairs[i, c] = max(gain, 0)
             pairs[i, n_labels + c] = max(-gain, 0)
-        pairs[i, 2 * n_labels] = 1
+        pairs[i, 2 * n_labels] = values[i, n_labels]
 
 
 @kernel
@@ -66,17 +64,16 @@ def _left_over(payload, leaves, n_labels):  # type: ignore[no-untyped-def]
 class ExponentialOdds(ExponentialVotes):
     """ExponentialVotes for trees of real-valued leaves."""
 
-    def __init__(self, targets: NDArray[np.int32], initial: InitialWeights, n_pairs: int, team: Team) -> None:
-        super().__init__(targets, initial, n_pairs, team)
-        n_channels = 2 * self.n_columns
-        self._pairs = np.zeros((targets.shape[0], LANE * len(lanes_for(n_channels + 1))), np.int32)
+    def __init__(self, targets: NDArray[np.int32], initial: InitialWeights, problem: Problem) -> None:
+        super().__init__(targets, initial, problem)
+        self._pairs = new_gains(targets.shape[0], 2 * self.n_columns, problem.copies)
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The weights of both signs; peaks: the greatest exponents over all members."""
         votes = super().gains(scores, peaks)
-        values = votes.matrix.values[:, : self.n_columns]
+        values, n_labels = votes.matrix.values, self.n_columns
         n_rows = values.shape[0]
-        self._team.over(n_rows, values.size, lambda a, b: _part(values, a, b, self._pairs))
+        self._team.over(n_rows, n_rows * n_labels, lambda a, b: _part(values, n_labels, a, b, self._pairs))
         matrix = GainMatrix(
             self._pairs, votes.matrix.mass, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass
         )

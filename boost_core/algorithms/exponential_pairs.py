@@ -20,8 +20,8 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.sparse_pairs import SparsePairs, as_sparse
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 from boost_core.sparse_rule import keeps_sparse
 
@@ -80,6 +80,15 @@ def _fill(scores, labels, exponents, own_share, rows, values, mass):  # type: ig
 
 
 @kernel
+def _pair_sum(values, mass, labels):  # type: ignore[no-untyped-def]
+    """Sum of all P_i: of the absolute gains of the wrong labels."""
+    total = np.int64(0)
+    for i in range(labels.shape[0]):
+        total += mass[i] - values[i, labels[i]]
+    return total
+
+
+@kernel
 def _outcomes(values, mass, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [2]): A+ = sum of P_i over rows answered right, A- = sum of E(i, answer) over the others."""
     for i in range(labels.shape[0]):
@@ -102,13 +111,12 @@ class ExponentialPairs:
 
     def __init__(self, problem: Problem) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
-        self._labels, self._team = problem.labels, problem.team
-        self._all_rows = int(problem.class_counts.sum())
+        self._labels, self._team, self._copies = problem.labels, problem.team, problem.copies
+        self._all_rows = problem.all_rows
         self.n_pairs = self._all_rows * (self.n_columns - 1)
         self.sparse = self.may_be_sparse and keeps_sparse(problem.weak_learner, self.n_columns)
         self._pairs = SparsePairs(problem) if self.sparse else None
-        padded = 0 if self.sparse else LANE * len(lanes_for(self.n_columns + 1))
-        self._values = np.zeros((n_rows, padded), np.int32)
+        self._values = new_gains(0 if self.sparse else n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
         self.ln_initial = ln(self.n_columns - 1)
 
@@ -143,6 +151,9 @@ class ExponentialPairs:
         n_rows = self._labels.shape[0]
         sums = self._team.over(n_rows, 8 * n_rows * self.n_columns, part)
         absolute, total = (sum(each[k] for each in sums) for k in range(2))
+        if self._copies is not None:
+            absolute = int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
+            total = int(_pair_sum(self._values, self._mass, self._labels))
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, absolute)
         return Gains(matrix, np.array([absolute, total], np.int64), shift)
 

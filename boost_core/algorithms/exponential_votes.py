@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
-from boost_core.algorithms.base import Gains, Integers, Step
+from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, scale_for
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
-from boost_core.team import Team
 
 Floats = NDArray[np.float64]
 NO_PAIR = -(1 << 62)  # peak of a label without any pair of that sign
@@ -97,8 +96,7 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
 class ExponentialVotes:
     """An algorithm of the exponential vote loss, complete but for its targets and initial weights.
 
-    targets: int32 [n_rows], the label with Y = +1 or NO_TARGET; n_pairs: (row, label) pairs over all members; reading:
-    how weak learners read the gains.
+    targets: int32 [n_rows], the label with Y = +1 or NO_TARGET; reading: how weak learners read the gains.
     The gain matrix's arrays are reused every round.
     """
 
@@ -108,18 +106,16 @@ class ExponentialVotes:
         self,
         targets: NDArray[np.int32],
         initial: InitialWeights,
-        n_pairs: int,
-        team: Team,
+        problem: Problem,
         reading: Reading = Reading.TOGETHER,
     ) -> None:
         n_rows, self.n_columns = targets.shape[0], initial.positive.shape[0]
         self._targets = targets
         self._initial = np.stack([initial.negative, initial.positive])
-        self._n_pairs = n_pairs
-        self._team = team
+        self._n_pairs = problem.all_rows * self.n_columns
+        self._team, self._copies = problem.team, problem.copies
         self._reading = reading
-        padded = LANE * len(lanes_for(self.n_columns + 1))
-        self._values = np.zeros((n_rows, padded), np.int32)
+        self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
 
     def peaks(self, scores: Scores) -> Integers:
@@ -163,7 +159,10 @@ class ExponentialVotes:
             )
 
         n_rows = self._targets.shape[0]
-        return sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
+        total = sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
+        if self._copies is None:
+            return total
+        return int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of sum W from the integer sum of all members' absolute gains."""

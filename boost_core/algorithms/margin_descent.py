@@ -32,6 +32,7 @@ from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.parameters import Parameter
 from boost_core.records import StopReason
+from boost_core.row_weights import weigh
 from boost_core.scores import UNIT, Scores
 
 Floats = NDArray[np.floating[Any]]
@@ -109,6 +110,7 @@ class MarginDescent(ExponentialPairs):
     def __init__(self, problem: Problem, parameters: Any) -> None:
         super().__init__(problem)
         self._collective = problem.collective
+        self._row_copies = np.empty(0, np.int64) if problem.copies is None else problem.copies
         self._exponential = parameters["loss"] == "exponential"
         self._logistic = parameters["loss"] == "logistic"
         self._shrinkage = float(parameters.get("shrinkage", 1.0))
@@ -139,10 +141,14 @@ class MarginDescent(ExponentialPairs):
 
         def part(start: int, stop: int) -> Integers:
             rows = (start, stop)
-            found = margin_losses.fill(logistic, scores.values, self._labels, units, rows, self._values, self._mass)
+            found = margin_losses.fill(
+                logistic, scores.values, self._labels, units, rows, self._row_copies, self._values, self._mass
+            )
             return np.array(found, np.int64)
 
         totals = np.sum(self._team.over(n_rows, 16 * n_rows * self.n_columns, part), axis=0)
+        if self._copies is not None:
+            weigh(self._values, self._mass, self._copies, self.n_columns, self._team)
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, int(totals[0]))
         return Gains(matrix, totals, 0)
 
@@ -227,9 +233,10 @@ class MarginDescent(ExponentialPairs):
             bounds = (limits.loss, limits.weight * max(reach, 1.0), limits.curve * max(reach, 1.0) ** 2)
             factors = tuple(margin_losses.sum_factor(bound, self._all_rows) for bound in bounds)
             along, units = (outputs, line.kinds, line.leaf_of_row, alpha), (factors, self.unit)
+            labels, copies = self._labels, self._row_copies
 
             def part(start: int, stop: int) -> Integers:
-                found = margin_losses.along(logistic, values, self._labels, along, units, (start, stop))
+                found = margin_losses.along(logistic, values, labels, along, units, (start, stop), copies)
                 return np.array(found, np.int64)
 
             sums = np.sum(self._team.over(n_rows, 16 * n_rows * self.n_columns, part), axis=0)

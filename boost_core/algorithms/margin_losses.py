@@ -80,11 +80,11 @@ def _tangent(margins, own, weights, curves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill(logistic, scores, labels, units, rows, values, mass):  # type: ignore[no-untyped-def]
+def fill(logistic, scores, labels, units, rows, copies, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): gains of rows[0]..rows[1], -weight at a wrong class and their sum at the true one.
 
     units = (factor of gains, factor of losses, half a unit of a score). Returns the sums of absolute gains, of absolute
-    weights and of losses.
+    weights and of losses, each row's times its copies (int64 [n], or [0] for one a row); the gains are those of one.
     """
     factor, loss_factor, half_unit = units
     n_classes = scores.shape[1]
@@ -104,15 +104,17 @@ def fill(logistic, scores, labels, units, rows, values, mass):  # type: ignore[n
         values[i, own] = total
         values[i, n_classes] = 1
         mass[i] = size + abs(total)
-        absolute += mass[i]
-        weighed += size
-        lost += ieee_math.round_half_even(loss * loss_factor)
+        n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
+        absolute += mass[i] * n_copies
+        weighed += size * n_copies
+        lost += ieee_math.round_half_even(loss * loss_factor) * n_copies
     return absolute, weighed, lost
 
 
 @kernel
-def along(logistic, scores, labels, line, units, rows):  # type: ignore[no-untyped-def]
-    """Sums over rows[0]..rows[1] of the loss and its first two derivatives along a line, each times its factor.
+def along(logistic, scores, labels, line, units, rows, copies):  # type: ignore[no-untyped-def]
+    """Sums over rows[0]..rows[1] of the loss and its first two derivatives along a line, each times its factor and, as
+    in `fill`, the row's copies.
 
     line = (outputs float64 [leaves, kinds], kinds int64 [n_classes], leaf_of_row, alpha): a class's score moves by
     alpha times the output of its kind; units = (three factors, half a unit of a score).
@@ -136,9 +138,10 @@ def along(logistic, scores, labels, line, units, rows):  # type: ignore[no-untyp
             second += (weights[k] if logistic else curves[k]) * moves[k] * moves[k]
         if logistic:
             second -= first * first
-        lost += ieee_math.round_half_even(loss * factors[0])
-        slope += ieee_math.round_half_even(first * factors[1])
-        curve += ieee_math.round_half_even(second * factors[2])
+        n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
+        lost += ieee_math.round_half_even(loss * factors[0]) * n_copies
+        slope += ieee_math.round_half_even(first * factors[1]) * n_copies
+        curve += ieee_math.round_half_even(second * factors[2]) * n_copies
     return lost, slope, curve
 
 

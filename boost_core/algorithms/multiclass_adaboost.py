@@ -125,9 +125,16 @@ class MulticlassAdaBoost(AdaBoostMM):
         self._problem = problem
         self._resample = parameters["sampling"] == "resample"
         self._use_max = parameters["mass"] == "max"
-        self._n_draws = int(parameters["sample_rows"]) or SAMPLES_A_ROW * self._all_rows
+        self._n_draws = int(parameters["sample_rows"]) or SAMPLES_A_ROW * self._n_rows(problem)
         self._retries = int(parameters["retries"])
         self._round, self._attempt = 0, 0
+
+    @staticmethod
+    def _n_rows(problem: Problem) -> int:
+        """Rows over all members, each counted once."""
+        if problem.copies is None:
+            return problem.all_rows
+        return int(problem.collective.sum(np.array([problem.copies.shape[0]], np.int64))[0])
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """AdaBoost.MM's gains, or the counts of drawn examples in their place."""
@@ -148,7 +155,7 @@ class MulticlassAdaBoost(AdaBoostMM):
         _accumulate(values, labels, n_columns, self._use_max, bounds)
         spans, total = self._spans(bounds)
         counts, mass = np.zeros_like(values), np.zeros_like(self._mass)
-        counts[:, n_columns] = 1
+        counts[:, n_columns] = values[:, n_columns]
         start = np.uint64(stream(self._problem.seed, self._round, self._attempt))
         matrix = (values, labels, n_columns)
         with np.errstate(over="ignore"):  # the draws' words wrap around
@@ -158,7 +165,9 @@ class MulticlassAdaBoost(AdaBoostMM):
     def _spans(self, bounds: Integers) -> tuple[Integers, int]:
         """spans of `_sample`, and the sum over all rows: every member learns where every range begins."""
         ranges = self._problem.row_ranges
-        edges = np.cumsum([0, *(stop - start for start, stop in ranges)])
+        edges = self._problem.range_edges
+        if edges is None:
+            edges = np.cumsum([0, *(stop - start for start, stop in ranges)])
         sums = np.diff(bounds[edges])
         own = np.array([(start, held) for (start, _), held in zip(ranges, sums, strict=True)], np.int64).reshape(-1, 2)
         gathered = np.concatenate(self._problem.collective.all_gather(own))

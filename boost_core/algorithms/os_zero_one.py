@@ -22,11 +22,11 @@ from boost_core.algorithms.exponential_pairs import LN2
 from boost_core.algorithms.vote_potential import log_factorials, potential, potentials_after_vote
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
+from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import Scores
 
 LEAST_EXPONENT = -16  # potentials below 2**-16 are no longer magnified: their absolute error would be, too
@@ -87,12 +87,13 @@ class OSZeroOne:
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
-        self._labels, self._all_rows = problem.labels, int(problem.class_counts.sum())
+        self._labels, self._all_rows = problem.labels, problem.all_rows
+        self._copies, self._team = problem.copies, problem.team
         self._rounds, self._round = problem.rounds, 0
         self._q = (1.0 - float(parameters["edge"])) / self.n_columns
         self._p = self._q + float(parameters["edge"])
         self._log_factorials = log_factorials(self._rounds)
-        self._values = np.zeros((n_rows, LANE * len(lanes_for(self.n_columns + 1))), np.int32)
+        self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass, self._base = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
         self._costs = np.zeros((n_rows, self.n_columns))
         level = np.zeros(self.n_columns - 1, np.int64)
@@ -147,8 +148,18 @@ class OSZeroOne:
         sums = np.zeros(4, np.int64)
         out = (self._values, self._mass, self._base, sums)
         _fill(self._costs, self._labels, (self._p, self._q), float(np.ldexp(1.0, scale)), *out)
+        if self._copies is not None:
+            sums = self._weighed(self._copies)
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, int(sums[0]))
         return Gains(matrix, sums, 0)
+
+    def _weighed(self, copies: Integers) -> Integers:
+        """Give every row's numbers their weight; the sums of `_fill` of all copies."""
+        absolute = weigh(self._values, self._mass, copies, self.n_columns, self._team).sum()
+        self._base *= copies
+        costs = self._base[:, None] - self._values[:, : self.n_columns]
+        own = costs[np.arange(costs.shape[0]), self._labels]
+        return np.array([absolute, self._base.sum(), costs.sum(), own.sum()], np.int64)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of the mean potential."""

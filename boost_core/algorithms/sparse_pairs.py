@@ -33,12 +33,13 @@ def _peak(own, start, held, n_classes, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(state, labels, places, exponents, own_share, rows, out):  # type: ignore[no-untyped-def]
+def _fill(state, labels, counts, places, exponents, own_share, rows, out):  # type: ignore[no-untyped-def]
     """Gains of rows[0]..rows[1]; returns the sums of absolute gains, of all P_i and of all u_i.
 
-    state = (own, start, touched, held) of the scores; places: int32 [n_classes], of the hot classes, -1 for others;
-    exponents = (2**scale, shift, unit of a score); out (OUT) = (untouched, pairs, mass, cold, hot): u_i and P_i; a
-    row's hot entries begin at start[i] + i, so that the own label has room.
+    state = (own, start, touched, held) of the scores; counts: int64 [n], what all of a row is multiplied with; places:
+    int32 [n_classes], of the hot classes, -1 for others; exponents = (2**scale, shift, unit of a score); out (OUT) =
+    (untouched, pairs, mass, cold, hot): u_i and P_i; a row's hot entries begin at start[i] + i, so that the own label
+    has room.
     """
     own, start, touched, held = state
     factor, shift, unit = exponents
@@ -67,9 +68,11 @@ def _fill(state, labels, places, exponents, own_share, rows, out):  # type: igno
                 gain = ieee_math.round_half_even(weights[k - first] * factor)
                 row_mass += gain
                 if gain != each:
-                    hot.columns[to], hot.gains[to] = places[touched[k]], each - gain
+                    hot.columns[to], hot.gains[to] = places[touched[k]], counts[i] * (each - gain)
                     to += 1
-            own_gain = ieee_math.round_half_even(np.float64(row_mass) * own_share)
+            own_gain = counts[i] * ieee_math.round_half_even(np.float64(row_mass) * own_share)
+            row_mass *= counts[i]
+            each *= counts[i]
             is_hot = places[labels[i]] >= 0
             if is_hot:
                 hot.columns[to], hot.gains[to] = places[labels[i]], own_gain + each
@@ -107,10 +110,15 @@ class SparsePairs:
         self._labels, self._team, self._n_classes = problem.labels, problem.team, problem.n_classes
         n_rows = self._labels.shape[0]
         self._untouched, self._pairs, self._mass = (np.empty(n_rows, np.int64) for _ in range(3))
+        self._counts = np.ones(n_rows, np.int64) if problem.copies is None else problem.copies
         nowhere = [np.empty(n_rows, np.int64) for _ in range(5)]
         self._cold = Entries(nowhere[0], nowhere[1], np.empty(n_rows, np.int32), nowhere[2])
-        self._hot = Entries(nowhere[3], nowhere[4], np.empty(0, np.int32), np.empty(0, np.int32))
+        self._hot = Entries(nowhere[3], nowhere[4], np.empty(0, np.int32), np.empty(0, self._hot_type(problem)))
         self._places = np.empty(0, np.int32)
+
+    @staticmethod
+    def _hot_type(problem: Problem) -> type[np.signedinteger]:
+        return np.int32 if problem.copies is None else np.int64
 
     def peaks(self, scores: SparseScores) -> Integers:
         """This member's greatest exponent, int64 [1]."""
@@ -128,12 +136,14 @@ class SparsePairs:
         n_rows, n_touched = self._labels.shape[0], scores.touched.shape[0]
         if self._hot.columns.shape[0] < n_touched + n_rows:
             room = n_touched + n_rows + n_touched // 4
-            self._hot = self._hot._replace(columns=np.empty(room, np.int32), gains=np.empty(room, np.int32))
+            self._hot = self._hot._replace(
+                columns=np.empty(room, np.int32), gains=np.empty(room, self._hot.gains.dtype)
+            )
         state = (scores.own, scores.start, scores.touched, scores.held)
         out = (self._untouched, self._pairs, self._mass, self._cold, self._hot)
 
         def part(start: int, stop: int) -> tuple[int, ...]:
-            found = _fill(state, self._labels, self._places, exponents, own_share, (start, stop), out)
+            found = _fill(state, self._labels, self._counts, self._places, exponents, own_share, (start, stop), out)
             return tuple(int(each) for each in found)
 
         sums = self._team.over(n_rows, 8 * (n_rows + n_touched), part)
@@ -147,6 +157,7 @@ class SparsePairs:
             cold=self._cold,
             hot=self._hot,
             hot_classes=hot_classes,
+            counts=self._counts,
             offset=offset,
         )
         return Gains(matrix, np.array([absolute, total], np.int64), int(exponents[1]))

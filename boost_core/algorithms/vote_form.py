@@ -11,12 +11,11 @@ from boost_core.gain_matrix import Reading
 
 def vote_form(targets: NDArray[np.int32], initial: InitialWeights, problem: Problem) -> ExponentialVotes:
     """One step for all labels, or the steps that real-valued leaves are; targets: int32 [n_rows]."""
-    n_pairs = int(problem.class_counts.sum()) * initial.positive.shape[0]
     kind = problem.weak_learner.name if problem.weak_learner else ""
     if kind == "real_tree":
-        return ExponentialOdds(targets, initial, n_pairs, problem.team)
+        return ExponentialOdds(targets, initial, problem)
     reading = Reading.VOTES if kind == "tree" else Reading.TOGETHER
-    return ExponentialVotes(targets, initial, n_pairs, problem.team, reading)
+    return ExponentialVotes(targets, initial, problem, reading)
 
 
 def wants_columns(problem: Problem) -> bool:

@@ -175,8 +175,8 @@ class TreesApart:
 
 def _channel(gains: GainMatrix, channel: int) -> GainMatrix:
     """A gain matrix of one channel."""
-    values = np.zeros((gains.values.shape[0], LANE * len(lanes_for(2))), np.int32)
+    values = np.zeros((gains.values.shape[0], LANE * len(lanes_for(2))), gains.values.dtype)
     values[:, 0] = gains.values[:, channel]
-    values[:, 1] = 1
+    values[:, 1] = gains.values[:, gains.n_channels]
     mass = np.abs(values[:, 0].astype(np.int64))
     return GainMatrix(values, mass, 1, gains.scale, int(mass.sum()))

@@ -93,12 +93,14 @@ def _lift(values, n_channels, start, stop, weights, mass):  # type: ignore[no-un
         for c in range(1, n_channels):
             least = min(least, np.int64(values[i, c]))
         mass[i] = 0
+        copies = np.int64(values[i, n_channels])
         for c in range(n_channels):
             # half, since the difference of two gains can be twice the greatest, which int32 just does not hold
-            weight = (np.int64(values[i, c]) - least) >> 1
+            weight = np.int64(values[i, c]) - least
+            weight = weight >> 1 if copies <= 1 else (weight // copies >> 1) * copies
             weights[i, c] = weight
             mass[i] += weight
-        weights[i, n_channels] = 1
+        weights[i, n_channels] = copies
 
 
 def as_weights(gains: GainMatrix, team: Team) -> GainMatrix:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
@@ -80,5 +81,11 @@ def _scaled(tree: Tree) -> Tree:
     means = [total / count for total, count in zip(totals, counts, strict=True)]
     largest = max(abs(mean) for mean in means)
     outputs = [round(mean / largest * (1 << SCORE_UNITS)) if largest else 0 for mean in means]
-    value = sum(total * output for total, output in zip(totals, outputs, strict=True)) >> SCORE_UNITS
-    return replace(tree, payload=np.array(outputs, np.int32)[:, None], value=value)
+    payload = np.array(outputs, np.int32)[:, None]
+    return replace(tree, payload=payload, value=means_worth(payload, np.array(totals, np.int64)[:, None]))
+
+
+def means_worth(payload: NDArray[np.int32], sums: Integers) -> int:
+    """The sum of gains times outputs; sums: int64 [n_leaves, 1]."""
+    products = (int(total) * int(output) for total, output in zip(sums[:, 0], payload[:, 0], strict=True))
+    return sum(products) >> SCORE_UNITS

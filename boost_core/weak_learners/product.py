@@ -87,7 +87,7 @@ class _Fitting:
         self._current = self._times(values, stump)
         return True
 
-    def _times(self, values: NDArray[np.int32], factor: Tree | None) -> NDArray[np.int32]:
+    def _times(self, values: NDArray[np.signedinteger], factor: Tree | None) -> NDArray[np.signedinteger]:
         if factor is None:
             return values
         products, n_rows = np.empty_like(values), values.shape[0]

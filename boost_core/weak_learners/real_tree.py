@@ -11,6 +11,7 @@ A leaf is worth what it takes off the loss, sum_l (W+_l + W-_l) - Z = sum_l (sqr
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.cut import Integers
@@ -110,3 +111,13 @@ class RealTree:
         objective = RealLeaves(self._smoothing * float(int(sums[:-1].sum())) / n_pairs)
         tree = self._grower.grow(objective, gains, sums, self._limits.max_leaves, n_labels, self._limits.max_depth)
         return one_tree(tree, Speech.VALUES)
+
+    def worth(self, payload: NDArray[np.int32], sums: Integers) -> int:
+        """What the leaf values as they are take off the loss."""
+        n_labels = payload.shape[1]
+        taken = 0.0
+        for leaf, values in zip(sums.tolist(), payload.tolist(), strict=True):
+            for c, value in enumerate(values):
+                shrunk = float(ieee_math.exp(-value * 2.0**-SCORE_UNITS))
+                taken += leaf[c] * (1.0 - shrunk) + leaf[n_labels + c] * (1.0 - 1.0 / shrunk)
+        return round(taken)

@@ -2,6 +2,9 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
@@ -9,7 +12,7 @@ from boost_core.growth import Grower
 from boost_core.parameters import Parameter
 from boost_core.tree import NO_LIMIT
 from boost_core.weak_learners.limits import Limits
-from boost_core.weak_learners.means import grow_means
+from boost_core.weak_learners.means import grow_means, means_worth
 
 
 class RegressionStump:
@@ -25,3 +28,7 @@ class RegressionStump:
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
         return grow_means(self._grower, gains, sums, Limits(2, NO_LIMIT))
+
+    def worth(self, payload: NDArray[np.int32], sums: Integers) -> int:
+        """The sum of gains times outputs."""
+        return means_worth(payload, sums)

@@ -2,13 +2,16 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
 from boost_core.weak_learners.limits import LIMITS, limits
-from boost_core.weak_learners.means import grow_means
+from boost_core.weak_learners.means import grow_means, means_worth
 
 
 class RegressionTree:
@@ -25,3 +28,7 @@ class RegressionTree:
 
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
         return grow_means(self._grower, gains, sums, self._limits)
+
+    def worth(self, payload: NDArray[np.int32], sums: Integers) -> int:
+        """The sum of gains times outputs."""
+        return means_worth(payload, sums)

@@ -11,6 +11,7 @@ its direction with the codewords.
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.cut import Integers
@@ -88,3 +89,9 @@ class VectorTree:
         objective = Norms(gains.n_channels)
         tree = self._grower.grow(objective, gains, sums, max_leaves, gains.n_channels, max_depth)
         return one_tree(tree, Speech.VALUES)
+
+    def worth(self, payload: NDArray[np.int32], sums: Integers) -> int:
+        """The joint gradient along the leaves' directions, which is |S| where a leaf's direction is that of its S."""
+        n_classes = sums.shape[1]
+        products = sum(int(a) * int(b) for a, b in zip(sums.reshape(-1), payload.reshape(-1), strict=True))
+        return round(products / (float(np.sqrt(n_classes / (n_classes - 1.0))) * (1 << SCORE_UNITS)))

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from distributed import Client
 
@@ -101,6 +104,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "samme": {"name": "samme", "weak_learner": {"kind": "tree"}},
     "resampling": {"name": "multiclass_adaboost", "sampling": "resample", "weak_learner": {"kind": "tree"}},
 }
+
+
+def test_weighted_rows_give_the_same_model(client: Client, tmp_path: Path) -> None:
+    table = make_table(N_ROWS, n_features=7, n_classes=5, seed=3)
+    weights = np.random.default_rng(1).choice([0.0, 0.25, 1.0, 3.7], N_ROWS)
+    columns = columns_of(table) | {"w": pa.array(weights)}
+    paths = split_over_files(tmp_path, columns, (400, 1, 499), row_group_size=150)
+    plan = plan_of(paths, paths[:1], weight="w")
+    algorithm = KINDS["resampling"] | {"class_weight": "balanced"}
+    config = resolve_config({"algorithm": algorithm, "rounds": ROUNDS, "seed": 7})
+    alone = train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress()).model
+    assert alone.forest.n_rounds == ROUNDS
+    assert alone.n_rows == np.count_nonzero(weights)
+    outcome = on_gang(client, plan, config, 2, GangSettings(shuffle_seed=3))
+    assert model_sha256(outcome.model) == model_sha256(alone)
 
 
 @pytest.mark.parametrize("kind", KINDS)

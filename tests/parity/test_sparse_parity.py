@@ -14,6 +14,12 @@ ALGORITHMS = {
     "multiclass_adaboost": {"name": "multiclass_adaboost"},
     "adaboost_mm exact": {"name": "adaboost_mm", "step": "exact"},
     "adaboost_mm_fixed": {"name": "adaboost_mm_fixed", "alphas": [0.9, 0.4, 1.7]},
+    "weights and samples": {
+        "name": "adaboost_mm",
+        "class_weight": "balanced",
+        "row_fraction": 0.7,
+        "feature_fraction": 0.6,
+    },
     "adaboost_m2": {"name": "adaboost_m2", "shrinkage": 0.5},
 }
 
@@ -50,11 +56,12 @@ def test_sparse_state_gives_the_model_of_the_dense_one(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("members", [1, 2, 3])
 def test_members_of_a_gang_keep_sparse_state(monkeypatch: pytest.MonkeyPatch, members: int):
-    for number, (binned, valid) in enumerate(tables()):
+    names = ["multiclass_adaboost", "weights and samples", "multiclass_adaboost"]
+    for number, (name, (binned, valid)) in enumerate(zip(names, tables(), strict=True)):
         dense(monkeypatch)
-        wanted = facts(train_alone(binned, config_of("multiclass_adaboost"), valid=valid))
+        wanted = facts(train_alone(binned, config_of(name), valid=valid))
         sparse(monkeypatch)
         spread = spread_rows(binned.table.n_rows, members, number, empty=1 if members == 3 else None)
         gang = Gang(binned, spread, valid, spread_rows(valid.n_rows, members, seed=9))
-        for result in gang.train(config_of("multiclass_adaboost")):
+        for result in gang.train(config_of(name)):
             assert facts(result) == wanted

@@ -23,6 +23,8 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(root / "no_rows.parquet", {"x": numbers[:0], "kind": pa.array([], pa.string())})
     write(root / "nan_label.parquet", {"x": numbers, "kind": pa.array([1.0, float("nan"), 2.0])})
     write(root / "null_label.parquet", {"x": numbers, "kind": pa.array(["a", None, "b"])})
+    weights = {"w": pa.array([1.0, -1.0, None]), "zero": pa.array([0, 0, 0]), "text": pa.array(["1", "2", "3"])}
+    write(root / "weights.parquet", {"x": numbers, "kind": pa.array(["a", "b", "a"])} | weights)
     features = dict.fromkeys(FEATURES, numbers)
     write(root / "other.parquet", features | {"kind": pa.array(["ash", "birch", "oak"])})
     (root / "text.parquet").write_text("not parquet")
@@ -68,7 +70,11 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
     "list column": (data(label={"list": "kind"}), ["data", "label"], "not supported yet"),
     "valid fraction": (data(valid={"fraction": 0.2}), ["data", "valid"], "not supported yet"),
     "valid column": (data(valid={"column": "fold"}), ["data", "valid"], "not supported yet"),
-    "weight": (data(weight="w"), ["data", "weight"], "not supported yet"),
+    "unknown weight": (data(weight="w"), ["data", "weight"], "no column 'w'"),
+    "weight of text": (data(train="weights.parquet", weight="text"), ["data", "weight"], "type string"),
+    "weights that are none": (data(train="weights.parquet", weight="w"), ["data", "weight"], "row 1 of"),
+    "weights of 0 only": (data(train="weights.parquet", weight="zero"), ["data", "weight"], "none is left"),
+    "label as weight": (data(weight="kind"), ["data", "weight"], "cannot be the weight"),
     "categorical": (data(categorical=["kind"]), ["data", "categorical"], "auto"),
     "unknown data key": (data(lable="kind"), ["data", "lable"], "did you mean 'label'"),
     "stopping without validation rows": ({"stopping": {"metric": "error"}}, ["stopping"], "data.valid"),
@@ -93,8 +99,9 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
         ["algorithm", "shrinkage"],
         "unknown parameter",
     ),
-    "row fraction": (algorithm(row_fraction=0.5), ["algorithm", "row_fraction"], "not supported yet"),
-    "class weight": (algorithm(class_weight="balanced"), ["algorithm", "class_weight"], "not supported yet"),
+    "row fraction": (algorithm(row_fraction=0), ["algorithm", "row_fraction"], "at least"),
+    "class weight": (algorithm(class_weight="even"), ["algorithm", "class_weight"], "balanced"),
+    "class weight of no class": (algorithm(class_weight={"elm": 2}), ["algorithm", "class_weight", "elm"], "'elm'"),
     "binary on three classes": ({"algorithm": {"name": "adaboost"}}, ["algorithm", "name"], "class"),
     "rounds 0": ({"rounds": 0}, ["rounds"], "greater than or equal to 1"),
     "rounds as text": ({"rounds": "5"}, ["rounds"], "'5'"),

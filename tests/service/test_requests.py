@@ -72,7 +72,7 @@ def test_spelled_out_defaults_are_the_same_request() -> None:
 
 
 def test_values_that_ask_for_nothing_are_accepted(data_root: Path) -> None:
-    idle = {"shrinkage": 1.0, "row_fraction": 1, "feature_fraction": 1.0, "class_weight": None}
+    idle = {"shrinkage": 1.0, "row_fraction": 1, "feature_fraction": 1.0}
     _data, config = resolve(parse(MINIMAL | {"algorithm": {"name": "adaboost_mh"} | idle}), data_root)
     assert config == resolve(parse(MINIMAL), data_root)[1]
 

@@ -13,7 +13,7 @@ from tests.workers.parquet_tables import write
 from workers.model_file import model_sha256, read_model
 from workers.scoring import predict_table
 
-SHA256 = "6551c950e88fadc8cb96fa5691e4096ce130562b5fac0a5d7b14bf621b9267a1"
+SHA256 = "b30e239dcc577f9507b56282d5c99402c4e978379bc856e07ec667b1a3ab9258"
 LABELS = ["cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "ash", "birch", "cedar", "birch", "birch"]
 N_WRONG = 44
 
