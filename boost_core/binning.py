@@ -183,12 +183,18 @@ def fingerprint(
     labels: NDArray[np.int32],
     row_numbers: NDArray[np.int64],
     weights: NDArray[np.int64] | None = None,
+    sets: NDArray[np.uint8] | None = None,
 ) -> int:
-    """This member's part of the data fingerprint; parts are added modulo 2**64. weights: copies of weighted rows."""
+    """This member's part of the data fingerprint; parts are added modulo 2**64.
+
+    weights: copies of weighted rows; sets: uint8 [n_rows, n_labels] of multi-label data.
+    """
     with np.errstate(over="ignore"):
         found = int(_row_hashes(bins, labels, row_numbers))
-        if weights is None:
-            return found
-        # the rows' weights like one more column, read with the rows' numbers
-        bytes_ = np.ascontiguousarray(weights.astype("<i8")).view(np.uint8).reshape(-1, 8).T
-        return (found + int(_row_hashes(np.ascontiguousarray(bytes_), labels, row_numbers))) % (1 << 64)
+        # the rows' weights and sets like tables of their own, told apart by what stands for their labels
+        if weights is not None:
+            bytes_ = np.ascontiguousarray(weights.astype("<i8")).view(np.uint8).reshape(-1, 8)
+            found += int(_row_hashes(np.ascontiguousarray(bytes_.T), labels + np.int32(1), row_numbers))
+        if sets is not None:
+            found += int(_row_hashes(np.ascontiguousarray(sets.T), labels + np.int32(2), row_numbers))
+        return found % (1 << 64)

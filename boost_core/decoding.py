@@ -31,6 +31,7 @@ class Rule(enum.StrEnum):
     BINARY = "binary"  # one column: class 1 where it is >= 0
     LOSS = "loss"  # a code, by the exponential loss
     HAMMING = "hamming"  # a code, by the signs that differ
+    SIGNS = "signs"  # a column a label, of which a row has several: those whose score is above 0
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,10 @@ class Decoding:
         return np.ascontiguousarray(self.code.T)
 
 
-def plain_decoding(n_columns: int) -> Decoding:
-    """The rule of an algorithm that has a score a class, or a single one for two classes."""
+def plain_decoding(n_columns: int, label_sets: bool = False) -> Decoding:
+    """The rule of an algorithm that has a score a class, or a single one for two classes; or of label sets."""
     rule = Rule.BINARY if n_columns == 1 else Rule.ARGMAX
+    rule = Rule.SIGNS if label_sets else rule
     return Decoding(rule, np.empty((0, n_columns), np.int8))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.config import TrainingConfig
-from boost_core.decoding import Decoding
+from boost_core.decoding import Decoding, Rule
 from boost_core.fitted import Speech
 
 SCORE_UNITS = 20  # alphas and scores are integers in units of 2**-20: see docs/engine.md for the choice
@@ -82,7 +82,7 @@ class Model:
 
     config: TrainingConfig
     features: tuple[Feature, ...]
-    label: str  # the label column's name
+    label: str | tuple[str, ...]  # the label column's name, or those of the columns of 0 and 1
     classes: tuple[Label, ...]
     thresholds: NDArray[np.float64]  # all features' thresholds, ascending within a feature
     threshold_start: NDArray[np.int64]  # [n_features + 1]
@@ -91,13 +91,18 @@ class Model:
     fingerprint: int  # of the training data: wrap-around sum of 64-bit row hashes, 0 <= value < 2**64
     n_rows: int  # training rows
 
+    @property
+    def multi_label(self) -> bool:
+        """Whether a row is predicted a set of labels."""
+        return self.forest.decoding.rule is Rule.SIGNS
+
     def metadata(self) -> dict[str, Any]:
         """JSON-ready description without the arrays."""
         return {
             "format_version": FORMAT_VERSION,
             "config": self.config.to_dict(),
             "features": [{"name": feature.name, "type": feature.type} for feature in self.features],
-            "label": self.label,
+            "label": self.label if isinstance(self.label, str) else list(self.label),
             "classes": list(self.classes),
             "n_columns": self.forest.n_columns,
             "speech": self.forest.speech.value,

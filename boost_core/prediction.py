@@ -9,7 +9,7 @@ from boost_core.catalogue import ALGORITHMS
 from boost_core.fitted import Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest, Model
-from boost_core.probability import probabilities_of
+from boost_core.probability import label_probabilities, probabilities_of
 from boost_core.scores import UNIT, predicted_classes
 from boost_core.team import Team
 
@@ -111,12 +111,20 @@ def predict(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArra
     return predicted_classes(scores(model, rows, threads), model.forest.decoding)
 
 
+def predict_sets(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.bool_]:
+    """Which labels every raw row has, bool [n_rows, n_labels]; for models of multi-label data. Rows as in `scores`."""
+    return scores(model, rows, threads) > 0
+
+
 def probabilities(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.float64]:
     """Class probabilities of raw rows, float64 [n_rows, n_classes]; rows as in `scores`, links in probability.py.
 
-    Rows sum to 1 and the predicted class has the largest probability.
+    Rows sum to 1 and the predicted class has the largest probability. With several labels a row, each has a probability
+    of its own, 1 / (1 + exp(-2 F)), above one half where the label is predicted.
     """
     units = scores(model, rows, threads)
+    if model.multi_label:
+        return label_probabilities(np.asarray(units * UNIT, np.float64))
     choice = model.config.algorithm
     asymmetric = choice.parameters.get("init_weights") == "asymmetric"
     offset = math.log(len(model.classes) - 1) if asymmetric else 0.0

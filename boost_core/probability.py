@@ -49,6 +49,12 @@ def probabilities_of(
     return _prefer(found, predicted)
 
 
+def label_probabilities(scores: Floats) -> Floats:
+    """1 / (1 + exp(-2 F)) of every label of a set, [n_rows, n_labels]; above one half where F > 0, however little."""
+    found = 1.0 / (1.0 + np.exp(-2.0 * np.clip(scores, -300.0, 300.0)))
+    return np.asarray(np.where((scores > 0) & (found <= 0.5), np.nextafter(0.5, 1.0), found))
+
+
 def _logits(link: Link, scores: Floats, offset: float, decoding: Decoding) -> Floats:
     if link is Link.SIGMOIDS:
         return -np.logaddexp(0.0, offset - 2.0 * scores)  # ln of the sigmoid

@@ -17,6 +17,7 @@ class Shard:
     row_ranges: global row numbers of the rows, as (start, stop) in the order of the rows.
     copies: int64 [n_rows], how often each row counts (row_weights.py); None: every row once.
     numbers: int64 [n_rows], global row numbers where some rows of the ranges were left out; None: all are there.
+    sets: uint8 [n_rows, n_labels] of multi-label data (label_sets.py), whose labels are 0; None: a label a row.
     """
 
     bins: NDArray[np.uint8]
@@ -24,6 +25,7 @@ class Shard:
     row_ranges: tuple[RowRange, ...]
     copies: NDArray[np.int64] | None = None
     numbers: NDArray[np.int64] | None = None
+    sets: NDArray[np.uint8] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -26,6 +26,7 @@ from boost_core.fitted import Fitted
 from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
+from boost_core.label_sets import ClassJudge, Judge, judge_for, refuse_label_sets
 from boost_core.model import Forest, RoundFigures
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.replay import add_round, bring_to, remind, route_round
@@ -46,13 +47,20 @@ LARGEST_LN = 700.0  # exp of more does not fit a float
 @dataclass(frozen=True)
 class TrainingData:
     """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
-    rows of all members; rows with weights count in both as often as their copies."""
+    rows of all members; rows with weights count in both as often as their copies.
+    Multi-label: class_counts are the rows that have each label, set_rows all training rows."""
 
     train: Shard
     valid: Shard | None
     binning: Binning
     class_counts: Integers
     n_valid: int = 0
+    set_rows: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Training rows of all members, weighted."""
+        return self.set_rows if self.train.sets is not None else int(self.class_counts.sum())
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,8 @@ def train(
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
     refuse_classes(config, int(data.class_counts.shape[0]))
+    if data.train.sets is not None:
+        refuse_label_sets(config)
     if config.stopping is not None and not data.n_valid:
         raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
     loop = _Loop(_by_class(data, config, collective), config, collective, observer, team)
@@ -161,13 +171,16 @@ class _Loop:
             rounds=self.config.rounds,
             copies=shard.copies,
             range_edges=shard.range_edges(),
+            sets=shard.sets,
+            set_rows=self.data.set_rows,
         )
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
         learner = self.config.weak_learner
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
-        self.decoding = own or plain_decoding(self.algorithm.n_columns)
+        self.decoding = own or plain_decoding(self.algorithm.n_columns, shard.sets is not None)
+        self.judge, self.wholes = self._judge(choice.name)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
         self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
         self.ln_bound = self.algorithm.ln_initial
@@ -178,6 +191,16 @@ class _Loop:
         if isinstance(self.algorithm, MaybeSparse) and self.algorithm.sparse:
             return zero_sparse_scores(labels, self.algorithm.n_columns)
         return zero_scores(labels.shape[0], self.algorithm.n_columns)
+
+    def _judge(self, algorithm: str) -> tuple[Judge, tuple[int, int]]:
+        """Who counts errors, and what they would be if all training and all validation rows were wrong."""
+        train_rows, valid = self.data.train, self.data.valid
+        if train_rows.sets is None:
+            return ClassJudge(self.decoding), (self.data.n_rows, self.data.n_valid)
+        judge = judge_for(algorithm, train_rows, valid, self.collective)
+        own = np.array([judge.whole(train_rows), judge.whole(valid) if valid else 0], np.int64)
+        train_whole, valid_whole = (max(int(whole), 1) for whole in self.collective.sum(own))
+        return judge, (train_whole, valid_whole if self.data.n_valid else 0)
 
     def run(self, start: Start) -> TrainingResult:
         """All rounds that are missing; the reason is that of the round that ended the loop."""
@@ -291,8 +314,7 @@ class _Loop:
 
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        rows = self.data.train
-        errors = self.standing.scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
+        errors = self.judge.count(self.standing.scores, self.data.train, self.team)
         counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
@@ -302,13 +324,12 @@ class _Loop:
         if self.data.valid is None:
             return 0
         self.observer.enter(Phase.VALIDATE)
-        rows = self.data.valid
-        wrong, _ = self.standing.valid_scores.count_errors(rows.labels, self.team, self.decoding, rows.copies)
+        wrong, _ = self.judge.count(self.standing.valid_scores, self.data.valid, self.team)
         self.observer.enter(Phase.TRAIN)
         return wrong
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
-        n_rows, n_valid = int(self.data.class_counts.sum()), self.data.n_valid
+        n_rows, n_valid = self.wholes
         self.ln_bound += step.ln_factor
         record = RoundRecord(
             round=len(self.records) + 1,

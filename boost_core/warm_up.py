@@ -1,6 +1,7 @@
 """Compiles every kernel that a job needs, by training a tiny problem of the same shape."""
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,21 +36,30 @@ class Mirrored(Alone):
         return [values, values]
 
 
-def warm_up(config: TrainingConfig, n_classes: int, in_gang: bool = False, weighted: bool = False) -> None:
-    """Train two rounds on three rows a class and three features: compiled code then exists for this many classes.
+@dataclass(frozen=True)
+class WarmUp:
+    """What kernels are for: a member of several, whose trees grow by others; rows with weights; with several labels."""
 
-    in_gang: for a member of several, whose trees grow by other kernels; weighted: for rows with weights.
-    """
-    collective: Collective = Mirrored() if in_gang else Alone()
+    in_gang: bool = False
+    weighted: bool = False
+    multi_label: bool = False
+
+
+def warm_up(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
+    """Train two rounds on three rows a class and three features: compiled code then exists for this many classes."""
+    kind = kind or WarmUp()
+    collective: Collective = Mirrored() if kind.in_gang else Alone()
     labels = np.arange(ROWS_A_CLASS * n_classes, dtype=np.int32) % n_classes
     # Two of three rows tell their class, so that there is something to learn; the last one of all classes is the same,
     # so that no weak learner is perfect and ends the run.
     tells = np.arange(len(labels)) < 2 * n_classes
     bins = np.stack([tells * (labels & 1), tells * (labels >> 1 & 1), tells]).astype(np.uint8)
-    copies = np.ones(len(labels), np.int64) if weighted else None
-    shard = Shard(bins, labels, ((0, len(labels)),), copies)
+    copies = np.ones(len(labels), np.int64) if kind.weighted else None
+    sets = (np.arange(n_classes) == labels[:, None]).astype(np.uint8) if kind.multi_label else None
+    shard = Shard(bins, labels, ((0, len(labels)),), copies, None, sets)
     binning = make_binning([np.array([0.5])] * len(bins), [False] * len(bins))
     counts = collective.size * np.bincount(labels)
-    data = TrainingData(shard, shard, binning, counts, collective.size * len(labels))
+    n_rows = collective.size * len(labels)
+    data = TrainingData(shard, shard, binning, counts, n_rows, n_rows)
     with Team(1) as team:
         train(data, dataclasses.replace(config, rounds=2), collective, Silent(), team)

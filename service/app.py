@@ -27,6 +27,7 @@ from service.sql_engine import file_engine
 from service.sql_store import SqlStore
 from service.state_dir import StateDirectory
 from service.trainer import Trainer
+from workers.job import CheckpointSettings
 
 DESCRIPTION = "Trains multiclass boosting models on Parquet data and serves them."
 
@@ -78,10 +79,11 @@ def _build(settings: Settings, state: StateDirectory) -> Services:
     store = SqlStore(engine)
     artifacts = LocalArtifacts(state.artifacts)
     link = ClusterLink(settings.cluster) if settings.cluster else None
-    trainer = Trainer(link)
+    trainer = Trainer(link, settings.deadline_seconds)
+    checkpoints = CheckpointSettings(str(settings.checkpoints), settings.checkpoint_seconds)
 
     def make_run(stopping: threading.Event) -> JobRun:
-        return JobRun(store, artifacts, trainer, settings.data_root, stopping)
+        return JobRun(store, artifacts, trainer, settings.data_root, stopping, checkpoints)
 
     runner = Runner(store, trainer, make_run, _runner_settings(settings, state))
     registry = ModelRegistry(store, artifacts, settings.model_cache)

@@ -37,18 +37,19 @@ def serve(
 
 
 @app.command()
-def train(
+def train(  # noqa: PLR0913, PLR0917 - a parameter is a flag here
     job: Annotated[Path, typer.Argument(help="The training request: a JSON file, as for POST /v1/jobs.")],
     out: Annotated[Path, typer.Option(help="Where to write the model.")],
     workers: Annotated[int | None, typer.Option(min=0, help="0 trains here, N on N local workers.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A scheduler's address, tcp://host:port.")] = None,
     data_root: DataRoot = Path(),
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint of this OUT.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model without a server."""
     from service import cli_train
 
-    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root), as_json=json)
+    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root, resume), as_json=json)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """`edgewise predict`."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         _check_out(arguments.out)
         model = read_model(arguments.model)
         paths = resolve_paths(arguments.data_root, arguments.data, ("data",))
-        label = model.label if arguments.label is None else arguments.label
-        found = predict_table(model, paths, label)
+        found = predict_table(model, paths, arguments.label)
+        label = arguments.label or (model.label if isinstance(model.label, str) else ", ".join(model.label))
         if arguments.out is not None:
             _write(arguments.out, found)
         answer = {"rows": found.rows, "error": found.error, "seconds": found.seconds}
@@ -48,7 +49,11 @@ def _check_out(out: Path | None) -> None:
 
 
 def _write(out: Path, found: TablePrediction) -> None:
-    table = pa.table({COLUMN: pa.array(found.labels)})
+    labels = found.labels
+    if out.suffix == ".csv":
+        # a cell of several labels is a list in JSON
+        labels = tuple(json.dumps(label, ensure_ascii=False) if isinstance(label, tuple) else label for label in labels)
+    table = pa.table({COLUMN: pa.array(labels)})
     try:
         if out.suffix == ".csv":
             pyarrow.csv.write_csv(table, out)

@@ -44,6 +44,9 @@ class ConsoleProgress:
         elif time.monotonic() - self._line_at >= LINE_SECONDS:
             self._line(f"round {record.round} of {self._rounds}: {figures}")
 
+    def warn(self, text: str) -> None:
+        self._line(text)
+
     def cancel_requested(self) -> bool:
         return self._interrupted.is_set()
 

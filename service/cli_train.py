@@ -1,5 +1,8 @@
 """`edgewise train`: the service's own path from a request to a model, without the service."""
 
+import contextlib
+import hashlib
+import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +16,12 @@ from service.cluster_link import ClusterLink
 from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
 from service.requests import TrainingRequest, parse, prepare
 from service.safe_json import decode
-from service.settings import checked_cluster
+from service.settings import checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
+from workers.checkpoint_store import FolderCheckpoints
 from workers.data_plan import DataPlan
-from workers.job import TrainingJob, TrainingOutcome
+from workers.job import CheckpointSettings, TrainingJob, TrainingOutcome
 from workers.model_file import write_model
 
 
@@ -30,6 +34,12 @@ class Arguments:
     workers: int | None
     cluster: str | None
     data_root: Path
+    resume: bool = False
+
+    @property
+    def checkpoint_name(self) -> str:
+        """The same for the same file of the model: a later command finds the checkpoints of an earlier one."""
+        return "train-" + hashlib.sha256(os.fsencode(self.out.absolute())).hexdigest()[:24]
 
 
 def run(arguments: Arguments, *, as_json: bool) -> None:
@@ -45,8 +55,12 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
             if link is not None:
                 link.close()
         if outcome.stop_reason is StopReason.CANCELLED:
-            raise Interrupted(f"interrupted after {len(outcome.rounds)} rounds; no model was written")
+            raise Interrupted(
+                f"interrupted after {len(outcome.rounds)} rounds; no model was written; --resume goes on from there"
+            )
         answer = training_answer(outcome, plan, write_model(arguments.out, outcome.model))
+        with contextlib.suppress(OSError):
+            _store().delete(arguments.checkpoint_name)
         output.answer(answer, _text(answer, arguments.out))
 
 
@@ -60,6 +74,10 @@ def read_request(path: Path) -> TrainingRequest:
         return parse(decode(data))
     except MalformedBody as error:
         raise MalformedBody(f"{path}: {error}") from None
+
+
+def _store() -> FolderCheckpoints:
+    return FolderCheckpoints(load_settings().checkpoints)
 
 
 def _link(arguments: Arguments, request: TrainingRequest) -> ClusterLink | None:
@@ -91,11 +109,19 @@ def _train(
     config: TrainingConfig,
     link: ClusterLink | None,
 ) -> TrainingOutcome:
-    trainer = Trainer(link)
+    settings, store = load_settings(), _store()
+    if not arguments.resume:
+        with contextlib.suppress(OSError):
+            store.delete(arguments.checkpoint_name)
+    elif not store.rounds(arguments.checkpoint_name):
+        raise RequestRefused([(("resume",), f"no checkpoint of a training for {arguments.out}; leave out --resume")])
+    trainer = Trainer(link, settings.deadline_seconds)
     with interruptible() as interrupted:
         trainer.prepare()
         n_workers = _n_workers(arguments, request, link)
-        job = TrainingJob(uuid.uuid4().hex, 1, plan, config, request.resources.threads)
+        kept = CheckpointSettings(str(store.folder), settings.checkpoint_seconds, arguments.checkpoint_name)
+        threads, job_id = request.resources.threads, uuid.uuid4().hex
+        job = TrainingJob(job_id, 1, plan, config, threads, checkpoints=kept, resume=arguments.resume)
         progress = ConsoleProgress(config.rounds, interrupted)
         with progress.shown():
             return trainer.train(job, n_workers, progress)

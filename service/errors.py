@@ -24,7 +24,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from boost_core.errors import BoostError, ConfigError
-from workers.errors import DataError, DataNotFound, ModelFileError, PathRefused, TrainingFailed, WorkersError
+from workers.errors import (
+    CheckpointRefused,
+    DataError,
+    DataNotFound,
+    ModelFileError,
+    PathRefused,
+    TrainingFailed,
+    WorkersError,
+)
 
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str]
@@ -128,6 +136,7 @@ RULES: Mapping[type[BaseException], Rule] = {
     NotFound: Rule(404, "not-found", "Not found", 2),
     Conflict: Rule(409, "conflict", "The request contradicts what is stored", 2),
     ModelFileError: Rule(422, "model-file-refused", "The model file is refused", 2),
+    CheckpointRefused: Rule(409, "checkpoint-refused", "The checkpoint belongs to another training", 2),
     TrainingFailed: Rule(500, "training-failed", "Training failed", 4),
     BoostError: Rule(500, "training-failed", "Training failed", 4),
     WorkersError: Rule(500, "workers-failed", "The workers failed", 4),

@@ -16,8 +16,9 @@ from service.requests import parse, prepare
 from service.store import Job, JobStore, NewVersion, RoundEntry
 from service.trainer import Trainer
 from service.training_answer import training_answer
+from workers.cluster_calls import SchedulerLost
 from workers.data_plan import DataPlan
-from workers.job import RoundProgress, TrainingJob, TrainingOutcome
+from workers.job import CheckpointSettings, RoundProgress, TrainingJob, TrainingOutcome
 from workers.model_file import model_sha256, to_bytes
 
 # A follower sees rounds this late at most; a store on a disk takes some 10 ms for each write.
@@ -54,6 +55,13 @@ class RunProgress:
         late = time.monotonic() - self._flushed_at >= FLUSH_SECONDS
         if late or len(self._waiting) >= FLUSH_ROUNDS:
             self.flush()
+
+    def warn(self, text: str) -> None:
+        log.warning("job %s: %s", self._keeper.lease.job_id, text)
+        try:
+            self._store.note(self._keeper.lease, text)
+        except LeaseLost:
+            self._keeper.lost.set()
 
     def cancel_requested(self) -> bool:
         return self._keeper.cancelled.is_set() or self._keeper.lost.is_set() or self._stopping.is_set()
@@ -92,7 +100,9 @@ class JobRun:
         trainer: Trainer,
         data_root: Path,
         stopping: threading.Event,
+        checkpoints: CheckpointSettings | None = None,
     ) -> None:
+        self._checkpoints = checkpoints
         self._store = store
         self._artifacts = artifacts
         self._trainer = trainer
@@ -113,6 +123,8 @@ class JobRun:
                 self._register(job, keeper, plan, outcome)
         except LeaseLost:
             raise
+        except SchedulerLost as error:
+            self._paused(keeper, error)
         except Exception as error:
             self._failed(keeper, error)
 
@@ -122,7 +134,10 @@ class JobRun:
         plan, config = prepare(request, self._data_root)
         n_workers = self._trainer.choose(request.resources.workers, plan)
         self._store.set_workers(keeper.lease, n_workers)
-        training = TrainingJob(job.id, job.run, plan, config, request.resources.threads)
+        threads = request.resources.threads
+        training = TrainingJob(
+            job.id, job.run, plan, config, threads, checkpoints=self._checkpoints, resume=self._checkpoints is not None
+        )
         return plan, self._trainer.train(training, n_workers, progress)
 
     def _register(self, job: Job, keeper: LeaseKeeper, plan: DataPlan, outcome: TrainingOutcome) -> None:
@@ -148,7 +163,12 @@ class JobRun:
         if self._store.get(lease.job_id).state is JobState.CANCELLING:
             self._store.change(lease, JobState.CANCELLED, "cancelled on request")
         else:
-            self._store.release(lease.owner, "the server was stopped")
+            self._store.release(lease.owner, "the server was stopped", counts=False)
+
+    def _paused(self, keeper: LeaseKeeper, error: SchedulerLost) -> None:
+        """The cluster is gone: the job waits for it in the queue, and goes on from its last checkpoint."""
+        log.warning("job %s is queued again: %s", keeper.lease.job_id, error)
+        self._store.release(keeper.lease.owner, str(error))
 
     def _failed(self, keeper: LeaseKeeper, error: Exception) -> None:
         log.error("job %s failed: %s", keeper.lease.job_id, error, exc_info=not is_deliberate(error))

@@ -1,6 +1,6 @@
 """The states of a job, and the one table of what may follow what.
 
-queued -> starting -> running -> succeeded | failed
+queued -> starting -> running -> succeeded | failed       (each of them, and cancelled, -> queued when resumed)
              |           |
              +-----------+--> cancelling -> cancelled      (cancelled at once while nobody works on it)
              +-----------+--> paused -> queued             (its runner or its cluster is gone)
@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 
 from service.errors import WrongState
+
+MOST_LOST_RUNS = 3  # a job that kills its server, or is always there when it dies, is not tried for ever
 
 
 class JobState(enum.StrEnum):
@@ -32,7 +34,7 @@ class JobState(enum.StrEnum):
     @property
     def is_final(self) -> bool:
         """Whether the job is over."""
-        return not ALLOWED[self]
+        return self in {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 
     @property
     def is_leased(self) -> bool:
@@ -56,10 +58,10 @@ ALLOWED: Mapping[JobState, frozenset[JobState]] = {
     JobState.STARTING: frozenset({JobState.RUNNING, JobState.CANCELLING, JobState.PAUSED, JobState.FAILED}),
     JobState.RUNNING: frozenset({JobState.SUCCEEDED, JobState.CANCELLING, JobState.PAUSED, JobState.FAILED}),
     JobState.CANCELLING: frozenset({JobState.CANCELLED}),
-    JobState.PAUSED: frozenset({JobState.QUEUED, JobState.CANCELLED}),
-    JobState.SUCCEEDED: frozenset(),
-    JobState.FAILED: frozenset(),
-    JobState.CANCELLED: frozenset(),
+    JobState.PAUSED: frozenset({JobState.QUEUED, JobState.CANCELLED, JobState.FAILED}),
+    JobState.SUCCEEDED: frozenset({JobState.QUEUED}),
+    JobState.FAILED: frozenset({JobState.QUEUED}),
+    JobState.CANCELLED: frozenset({JobState.QUEUED}),
 }
 
 
@@ -81,8 +83,18 @@ def after_cancel(state: JobState) -> JobState:
     return JobState.CANCELLING if state.is_leased else JobState.CANCELLED
 
 
-def after_loss(state: JobState) -> tuple[JobState, ...]:
-    """The states that a leased job passes when its runner is gone."""
+def after_loss(state: JobState, lost_runs: int = 0) -> tuple[JobState, ...]:
+    """The states that a leased job passes when its runner is gone; lost_runs: how often that came without progress."""
     if state is JobState.CANCELLING:
         return (JobState.CANCELLED,)
-    return (JobState.PAUSED, JobState.QUEUED)
+    return (JobState.PAUSED, JobState.FAILED if lost_runs >= MOST_LOST_RUNS else JobState.QUEUED)
+
+
+def after_resume(state: JobState) -> JobState:
+    """The state that a request to resume leads to; the same one if the job will be run anyway.
+
+    Raises WrongState while a runner works on it.
+    """
+    if state.is_leased:
+        raise WrongState(f"the job is {state}; only a job that is over can be resumed")
+    return JobState.QUEUED

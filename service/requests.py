@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from boost_core.catalogue import refuse_classes, resolve_config
 from boost_core.class_weights import in_class_order
 from boost_core.config import TrainingConfig
+from boost_core.label_sets import refuse_label_sets
 from service.errors import Problem, RequestRefused
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.data_root import resolve_paths
@@ -33,9 +34,11 @@ def _check_categorical(value: object) -> object:
 
 
 def _check_label(value: object) -> object:
-    if isinstance(value, (list, dict)):
-        raise _wrong("several label columns are not supported yet; name one column")
-    return value
+    names: list[Any] = value if isinstance(value, list) else [value.get("list") if isinstance(value, dict) else value]
+    fits = bool(names) and all(isinstance(name, str) and name for name in names)
+    if not fits or (isinstance(value, dict) and set(value) != {"list"}):
+        raise _wrong(f'must be a column, a list of columns of 0 and 1, or {{"list": column}}, got {value!r:.100}')
+    return _distinct(names) and value
 
 
 def _check_paths(value: object) -> object:
@@ -86,7 +89,9 @@ class DataSpec(_Strict):
     valid: Annotated[str | list[str] | None, BeforeValidator(_check_valid)] = Field(
         default=None, description="Validation rows, in the same form; null for none."
     )
-    label: Annotated[str, BeforeValidator(_check_label)] = Field(min_length=1, description="The label's column.")
+    label: Annotated[str | list[str] | dict[str, str], BeforeValidator(_check_label)] = Field(
+        description='The label\'s column; several labels a row: columns of 0 and 1, or {"list": a column of lists}.'
+    )
     features: Annotated[list[str] | None, AfterValidator(_distinct)] = Field(
         default=None,
         min_length=1,
@@ -207,6 +212,8 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
     data, config = resolve(request, data_root)
     plan = plan_data(data)
     refuse_classes(config, len(plan.classes))
+    if plan.multi_label:
+        refuse_label_sets(config)
     return plan, in_class_order(config, plan.classes)
 
 
@@ -222,11 +229,18 @@ def _resolve_data(data: DataSpec, data_root: Path) -> DataRequest:
     return DataRequest(
         train=_files("train", data.train, data_root),
         valid=None if data.valid is None else _files("valid", data.valid, data_root),
-        label=data.label,
+        label=_label_of(data.label),
+        label_lists=isinstance(data.label, dict),
         features=None if data.features is None else tuple(data.features),
         exclude=tuple(data.exclude),
         weight=data.weight,
     )
+
+
+def _label_of(label: str | list[str] | dict[str, str]) -> str | tuple[str, ...]:
+    if isinstance(label, dict):
+        return label["list"]
+    return label if isinstance(label, str) else tuple(label)
 
 
 def _files(key: str, paths: str | list[str], data_root: Path) -> tuple[str, ...]:

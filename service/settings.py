@@ -37,6 +37,13 @@ class Settings(BaseSettings):
     body_limit_bytes: Annotated[int, Field(ge=1, description="Largest body of a prediction request.")] = 32 * MIB
     predict_rows_cap: Annotated[int, Field(ge=1, description="Most rows of one prediction request.")] = 100_000
     model_cache: Annotated[int, Field(ge=1, description="Models kept in memory for prediction.")] = 8
+    checkpoint_dir: Path | None = Field(
+        default=None, description="Folder of checkpoints, the same for all workers; empty = in the state folder."
+    )
+    checkpoint_seconds: Annotated[float, Field(gt=0, description="Time between two checkpoints of a job.")] = 30.0
+    deadline_seconds: Annotated[
+        float, Field(gt=0, description="A worker that is silent for so long in a round is left out of its gang.")
+    ] = 30.0
     # Long beside any pause of a healthy process, short beside a person's patience.
     lease_seconds: Annotated[float, Field(gt=0, description="A silent runner loses its job after this.")] = 30.0
     poll_seconds: Annotated[float, Field(gt=0, description="How often an idle runner looks at the queue.")] = 2.0
@@ -47,9 +54,16 @@ class Settings(BaseSettings):
     def _known_cluster(cls, value: str) -> str:
         return checked_cluster(value)
 
-    @field_validator("data_root", "state_dir")
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.checkpoint_dir or self.state_dir / "checkpoints"
+
+    @field_validator("data_root", "state_dir", "checkpoint_dir")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
+    def _absolute(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
         # Fixed once: a later change of the working folder must not move the data root.
         return value.expanduser().absolute()
 

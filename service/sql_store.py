@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, u
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import JobNotFound, KeyReused, LeaseLost, WrongState
-from service.job_states import JobState, after_cancel, after_loss, check_transition
+from service.job_states import JobState, after_cancel, after_loss, after_resume, check_transition
 from service.sql_versions import SqlVersions, register
 from service.store import Job, Lease, NewJob, NewVersion, RoundEntry, Transition, Version
 from service.tables import JobRecord, ModelRecord, RoundRow, TransitionRecord
@@ -139,13 +139,34 @@ class SqlStore(SqlVersions):
             new = after_cancel(job.state)
             return job if new is job.state else self._move(connection, job, new, "cancelled on request", {})
 
-    def release(self, owner: str | None, reason: str) -> list[Job]:
+    def resume(self, job_id: str, rounds: int | None) -> Job:
+        with self._engine.begin() as connection:
+            job = _get(connection, job_id)
+            new, asked = after_resume(job.state), job.rounds if rounds is None else rounds
+            if asked < job.rounds:
+                raise WrongState(f"the job has {job.rounds} rounds; it can be resumed with as many or more")
+            values = {
+                "rounds": asked, "body": {**job.body, "rounds": asked}, "lost_runs": 0, "most_rounds": 0,
+                "finished_at": None,
+            }  # fmt: skip
+            if new is job.state:
+                connection.execute(update(JobRecord).where(JOBS.c.id == job_id).values(**values))
+                return _get(connection, job_id)
+            return self._move(connection, job, new, "resumed on request", values)
+
+    def note(self, lease: Lease, text: str) -> None:
+        with self._engine.begin() as connection:
+            job = _held(connection, lease)
+            _write(connection, lease, {"reason": text})
+            self._note(connection, job.id, job.run, job.state, text)
+
+    def release(self, owner: str | None, reason: str, *, counts: bool = True) -> list[Job]:
         dead: ColumnElement[bool] = JOBS.c.lease_owner == owner
         if owner is None:
             dead = JOBS.c.lease_expires < self._clock()
         with self._engine.begin() as connection:
             rows = connection.execute(select(JOBS).where(dead).order_by(JOBS.c.number)).mappings().all()
-            return [self._lose(connection, _job(row), reason) for row in rows]
+            return [self._lose(connection, _job(row), reason, counts) for row in rows]
 
     def delete(self, job_id: str) -> None:
         with self._engine.begin() as connection:
@@ -163,9 +184,16 @@ class SqlStore(SqlVersions):
         """Close the connections."""
         self._engine.dispose()
 
-    def _lose(self, connection: Connection, job: Job, reason: str) -> Job:
-        for state in after_loss(job.state):
-            job = self._move(connection, job, state, reason, {})
+    def _lose(self, connection: Connection, job: Job, reason: str, counts: bool) -> Job:
+        lost = 0
+        if counts:
+            lost = 1 if job.rounds_done > job.most_rounds else job.lost_runs + 1
+        values = {"lost_runs": lost, "most_rounds": max(job.rounds_done, job.most_rounds)}
+        for state in after_loss(job.state, lost):
+            why = reason
+            if state is JobState.FAILED:
+                why = f"{reason}; this was run {lost} in a row that was lost without a further round, the last one"
+            job = self._move(connection, job, state, why, values)
         return job
 
     def _move(self, connection: Connection, job: Job, new: JobState, reason: str | None, values: dict[str, Any]) -> Job:

@@ -48,6 +48,8 @@ class Job:
     answer: dict[str, Any] | None
     model_name: str | None
     model_version: int | None
+    lost_runs: int = 0
+    most_rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,17 @@ class JobStore(Protocol):
     def request_cancel(self, job_id: str) -> Job:
         """Ask for the end of a job. Raises WrongState if it ended otherwise."""
 
-    def release(self, owner: str | None, reason: str) -> list[Job]:
-        """Take the jobs of a dead owner (None: of every expired lease) back into the queue."""
+    def release(self, owner: str | None, reason: str, *, counts: bool = True) -> list[Job]:
+        """Take the jobs of a dead owner (None: of every expired lease) back into the queue.
+
+        counts: a job whose runs are lost MOST_LOST_RUNS times without a further round fails instead.
+        """
+
+    def resume(self, job_id: str, rounds: int | None) -> Job:
+        """Queue a job that ended once more, with so many rounds in all (None: as before). Raises WrongState."""
+
+    def note(self, lease: Lease, text: str) -> None:
+        """Add a sentence to the history of a leased job; its state stays."""
 
     def delete(self, job_id: str) -> None:
         """Forget a job that is over. Its model stays. Raises WrongState while it is not over."""

@@ -58,6 +58,8 @@ class JobRecord(Base):
     answer: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     model_name: Mapped[str | None] = mapped_column(String(100))
     model_version: Mapped[int | None]
+    lost_runs: Mapped[int] = mapped_column(default=0, server_default="0")  # runners that died since the last new round
+    most_rounds: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")  # of any lost run
 
 
 class TransitionRecord(Base):

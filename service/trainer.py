@@ -17,10 +17,11 @@ SMALL_JOB_BYTES = 64 << 20
 
 
 class Trainer:
-    """Trains jobs; `link` is None where there is no cluster."""
+    """Trains jobs; `link` is None where there is no cluster. deadline_seconds: for the members of a gang in a round."""
 
-    def __init__(self, link: ClusterLink | None) -> None:
+    def __init__(self, link: ClusterLink | None, deadline_seconds: float = 30.0) -> None:
         self._link = link
+        self._deadline_seconds = deadline_seconds
 
     def check(self, wanted: WantedWorkers) -> None:
         """Raises RequestRefused for workers that can never be had here."""
@@ -58,4 +59,4 @@ class Trainer:
             return train_in_process(job, progress)
         if self._link is None:
             raise GangUnavailable(f"{n_workers} workers asked for, but there is no cluster here")
-        return train_on_gang(job, self._link.client(), n_workers, progress, GangSettings())
+        return train_on_gang(job, self._link.client(), n_workers, progress, GangSettings(self._deadline_seconds))

@@ -30,7 +30,8 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         "peak_memory_bytes": outcome.peak_memory_bytes,
         "rows_per_member": list(outcome.rows_per_member),
         "classes": len(plan.classes),
-        "rows": plan.n_train,
+        "rows": outcome.model.n_rows,
+        "rows_left_out": plan.train.n_rows - outcome.model.n_rows,
     }
     # Through JSON and back: a figure that left the range of a float becomes null here, not at the reader.
     cleaned: dict[str, Any] = decode(encode(answer))

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from boost_core.model import Feature, Label
 from workers.errors import DataError, Location
+from workers.label_columns import LABEL, SetCounter, check_set_types, set_classes
 from workers.parquet_file import check_distinct_names, file_name, listed, named, open_parquet, row_groups
 from workers.weight_column import WEIGHT, WeightCheck, kept_batches
 
 TRAIN: Location = ("data", "train")
 VALID: Location = ("data", "valid")
-LABEL: Location = ("data", "label")
 FEATURES: Location = ("data", "features")
 EXCLUDE: Location = ("data", "exclude")
 
@@ -28,14 +28,24 @@ EXCLUDE: Location = ("data", "exclude")
 @dataclass(frozen=True)
 class DataRequest:
     """What a request asks to read. Paths are absolute and checked (data_root.py); features None = all columns but
-    the label, the weight and the excluded ones."""
+    the label, the weight and the excluded ones. label: a column, or several of 0 and 1; label_lists: it holds lists."""
 
     train: tuple[str, ...]
     valid: tuple[str, ...] | None
-    label: str
+    label: str | tuple[str, ...]
     features: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     weight: str | None = None
+    label_lists: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label columns."""
+        return (self.label,) if isinstance(self.label, str) else self.label
+
+    @property
+    def multi_label(self) -> bool:
+        return self.label_lists or not isinstance(self.label, str)
 
 
 @dataclass(frozen=True)
@@ -68,11 +78,17 @@ class DataPlan:
 
     train: TableRows
     valid: TableRows | None
-    label: str
+    label: str | tuple[str, ...]
     features: tuple[Feature, ...]
     classes: tuple[Label, ...]
     weight: str | None = None
     removed: tuple[int, int] = (0, 0)
+    label_lists: bool = False
+
+    @property
+    def multi_label(self) -> bool:
+        """Whether rows have sets of labels."""
+        return self.label_lists or not isinstance(self.label, str)
 
     @property
     def n_train(self) -> int:
@@ -93,22 +109,30 @@ def plan_data(request: DataRequest) -> DataPlan:
     """
     train, schema = _read_footers(request.train, TRAIN)
     features = _choose_features(request, schema)
-    check_label_type(schema.field(request.label), LABEL)
+    _check_label_types(request, schema)
     used = [*_not_features(request), *(feature.name for feature in features)]
     _check_same_types(train, schema, used, TRAIN)
     counts, removed = _count_labels(train, request, TRAIN)
-    classes = _classes(counts, request.label)
+    classes = set_classes(counts, request.label) if request.multi_label else _classes(counts, str(request.label))
     valid, removed_valid = None, 0
     if request.valid is not None:
         valid, _ = _read_footers(request.valid, VALID)
         _check_same_types(valid, schema, used, VALID)
         counts, removed_valid = _count_labels(valid, request, VALID)
         _check_valid_labels(counts, classes)
-    return DataPlan(train, valid, request.label, features, classes, request.weight, (removed, removed_valid))
+    removed_rows = (removed, removed_valid)
+    return DataPlan(train, valid, request.label, features, classes, request.weight, removed_rows, request.label_lists)
 
 
 def _not_features(request: DataRequest) -> list[str]:
-    return [request.label] if request.weight is None else [request.label, request.weight]
+    return [*request.labels] if request.weight is None else [*request.labels, request.weight]
+
+
+def _check_label_types(request: DataRequest, schema: pa.Schema) -> None:
+    if request.multi_label:
+        check_set_types(schema, request.label)
+    else:
+        check_label_type(schema.field(request.label), LABEL)
 
 
 def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Schema]:
@@ -127,8 +151,8 @@ def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Sc
 
 
 def _choose_features(request: DataRequest, schema: pa.Schema) -> tuple[Feature, ...]:
-    if request.label not in schema.names:
-        raise DataError(LABEL, f"no column {request.label!r}; the data have: {named(schema.names)}")
+    if absent := [name for name in request.labels if name not in schema.names]:
+        raise DataError(LABEL, f"no column {named(absent)}; the data have: {named(schema.names)}")
     _check_weight(request, schema)
     unknown = [name for name in request.exclude if name not in schema.names]
     if unknown:
@@ -149,8 +173,8 @@ def _check_weight(request: DataRequest, schema: pa.Schema) -> None:
         return
     if request.weight not in schema.names:
         raise DataError(WEIGHT, f"no column {request.weight!r}; the data have: {named(schema.names)}")
-    if request.weight == request.label:
-        raise DataError(WEIGHT, f"the label {request.label!r} cannot be the weight")
+    if request.weight in request.labels:
+        raise DataError(WEIGHT, f"the label {request.weight!r} cannot be the weight")
     type_ = schema.field(request.weight).type
     if not is_numeric(type_):
         raise DataError(WEIGHT, f"column {request.weight!r} has type {type_}; weights are numbers")
@@ -161,8 +185,8 @@ def _named_features(request: DataRequest, schema: pa.Schema) -> list[str]:
     unknown = [name for name in given if name not in schema.names]
     if unknown:
         raise DataError(FEATURES, f"no such column(s): {named(unknown)}; the data have: {named(schema.names)}")
-    if request.label in given:
-        raise DataError(FEATURES, f"the label {request.label!r} cannot be a feature")
+    if labels := [name for name in request.labels if name in given]:
+        raise DataError(FEATURES, f"the label {named(labels)} cannot be a feature")
     if request.weight in given:
         raise DataError(FEATURES, f"the weight {request.weight!r} cannot be a feature")
     repeated = [name for name, count in Counter(given).items() if count > 1]
@@ -220,8 +244,10 @@ def _check_same_types(table: TableRows, schema: pa.Schema, used: Sequence[str], 
 def _count_labels(table: TableRows, request: DataRequest, loc: Location) -> tuple[Counter[Label], int]:
     """Rows of each label, and the rows of weight 0, which are in no count. Errors: DataError with the count if labels
     are missing or infinite, or weights are none."""
-    label, counts, missing = request.label, Counter[Label](), 0
     weights = None if request.weight is None else WeightCheck(request.weight)
+    if request.multi_label:
+        return _count_sets(table, request, weights, loc), weights.removed if weights else 0
+    label, counts, missing = str(request.label), Counter[Label](), 0
     for file in table.files:
         for batch in kept_batches(file.path, [label], weights, loc):
             column = plain_labels(batch.column(label))
@@ -238,6 +264,18 @@ def _count_labels(table: TableRows, request: DataRequest, loc: Location) -> tupl
     if infinite:
         raise DataError(LABEL, f"column {label!r} has {infinite} infinite label(s); remove those rows first")
     return counts, weights.removed if weights else 0
+
+
+def _count_sets(table: TableRows, request: DataRequest, weights: WeightCheck | None, loc: Location) -> Counter[Label]:
+    """Rows that have each label."""
+    counter = SetCounter(request.label)
+    for file in table.files:
+        for batch in kept_batches(file.path, request.labels, weights, loc):
+            counter.add(batch, file.path)
+    if weights is not None:
+        weights.finish(table.n_rows)
+    counter.finish()
+    return counter.counts
 
 
 def plain_labels(column: pa.Array) -> pa.Array:

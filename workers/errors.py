@@ -5,8 +5,11 @@ WorkersError
 │   ├── PathRefused       a path leaves the data root or has a scheme that is not allowed
 │   └── DataNotFound      no such file
 ├── ModelFileError        a file is not a model, is damaged, or has another format version
+├── CheckpointDamaged     a file is not a checkpoint, or not whole
+├── CheckpointRefused     a checkpoint of other data, another configuration or another format
 └── TrainingFailed        the run ended without a model, for the reason given
     ├── GangUnavailable   not enough workers in time
+    ├── GangBroken        members died or fell silent; the others can go on
     └── SchedulerLost     (cluster_calls.py) the cluster's scheduler no longer answers
 """
 
@@ -44,9 +47,31 @@ class ModelFileError(WorkersError):
     """A model file that cannot be read."""
 
 
+class CheckpointDamaged(WorkersError):
+    """A checkpoint that cannot be read."""
+
+
+class CheckpointRefused(WorkersError):
+    """A checkpoint that does not belong to what is to be trained."""
+
+
 class TrainingFailed(WorkersError):
     """The run ended without a model."""
 
 
 class GangUnavailable(TrainingFailed):
     """The workers a job needs were not free or not there in time."""
+
+
+class GangBroken(TrainingFailed):
+    """Members died, fell silent, or failed in a way that may not come again.
+
+    lost: addresses of their workers. suspects: of those that others complain about, which need not be lost.
+    """
+
+    def __init__(self, message: str, lost: Sequence[str] = (), suspects: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lost, self.suspects = tuple(lost), tuple(suspects)
+
+    def __reduce__(self) -> tuple[type["GangBroken"], tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (str(self), self.lost, self.suspects)

@@ -9,20 +9,23 @@ watches: it hands on progress, passes on a cancellation, and turns the first sig
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from distributed import Client, Future
 from distributed.client import ClosedClientError
 
 from workers import plugin
-from workers.assignment import assign
+from workers.assignment import assign, reassign
 from workers.cluster_calls import bounded
 from workers.gang_leases import GivenUp, Held, Wanted, hold_workers
 from workers.gang_member import Ticket, train_member
 from workers.gang_watch import PREFIX, Gang, Watch, subscribed
-from workers.job import MemberOutcome, Progress, TrainingJob, TrainingOutcome, join_outcomes
+from workers.job import Assignment, MemberOutcome, Progress, TrainingJob, TrainingOutcome, join_outcomes
 from workers.mesh import Deadlines
+from workers.recovery import Plan, Recovery
+from workers.relay import Receiver
+from workers.restart import Remains
 from workers.roster import Roster, new_secret
 from workers.untrained import untrained
 
@@ -37,7 +40,9 @@ class GangSettings:
     deadline_seconds: for the other members within a round. prepare_seconds: before the first round, while
     members read, bin and compile. connect_seconds: until all members have begun and found each other.
     lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
-    rows (neither changes the model). member: what members run, to be imported on the worker.
+    rows (neither changes the model). member: what members run, to be imported on the worker. recoveries: how often a
+    gang that lost members is formed again; settle_seconds: how long it then waits for replacements before it goes on
+    with those that are left.
     """
 
     deadline_seconds: float = 30.0
@@ -47,6 +52,8 @@ class GangSettings:
     shuffle_seed: int | None = None
     idle: tuple[int, ...] = ()
     member: str = "workers.member:run_member"
+    recoveries: int = 100
+    settle_seconds: float = 4.0
 
 
 def train_on_gang(
@@ -58,47 +65,57 @@ def train_on_gang(
 ) -> TrainingOutcome:
     """Train on n_workers workers of the cluster (None: on all it has). Calls `progress` from this thread.
 
-    A job that is cancelled, also while it still waits for workers, gives an outcome that says so.
+    A gang that loses members is formed again (recovery.py). A job that is cancelled, also while it still waits for
+    workers, gives an outcome that says so.
 
     Errors: GangUnavailable if the workers were not free in time; TrainingFailed names the worker and what
     happened to it; DataError, BoundBroken and the like of a member are raised as they are. Afterwards
     nothing is left on the cluster, whatever happened; a worker that was frozen is free once it has woken.
     """
+    settings, receiver = settings or GangSettings(), Receiver(progress)
+    plugin.register(client)
+
+    def attempt(job: TrainingJob, plan: Plan) -> list[MemberOutcome]:
+        return run_gang(job, client, plan, (progress, receiver), settings)
+
     try:
-        outcomes = run_gang(job, client, n_workers, progress, settings or GangSettings())
+        outcomes = Recovery(client, job, progress, settings.recoveries).run(attempt, n_workers)
     except GivenUp:
         return untrained(job)
     return join_outcomes(outcomes, workers=len(outcomes))
 
 
 def run_gang(
-    job: TrainingJob, client: Client, n_workers: int | None, progress: Progress, settings: GangSettings
+    job: TrainingJob, client: Client, plan: Plan, told: tuple[Progress, Receiver], settings: GangSettings
 ) -> list[MemberOutcome]:
-    """Run settings.member on a gang; every member's outcome. Errors: as train_on_gang, and GivenUp."""
+    """Run settings.member on one gang; every member's outcome. Errors: as train_on_gang, GangBroken and GivenUp."""
+    progress, receiver = told
     wanted = Wanted(
         job.job_id,
-        job.run,
-        n_workers,
+        job.fence,
+        plan.n_workers,
         wait_seconds=settings.lease_seconds,
         lapse_seconds=2 * settings.connect_seconds,
         given_up=progress.cancel_requested,
+        first=tuple(plan.remains.held),
+        avoid=plan.avoid,
+        settle_seconds=None if plan.first else settings.settle_seconds,
     )
-    plugin.register(client)
     with hold_workers(client, wanted) as held:
-        tickets = make_tickets(job, held, settings)
+        tickets = make_tickets(job, held, settings, plan)
+        plan.assignments = {a: t.assignment for a, t in zip(held.addresses, tickets, strict=True)}
         with subscribed(client, tickets[0].topic) as news, submitted(client, held, tickets) as futures:
-            gang = Gang(job.job_id, job.run, held.addresses, futures)
-            return Watch(client, gang, progress, news).until_done()
+            gang = Gang(job.job_id, job.fence, held.addresses, futures)
+            return Watch(client, gang, progress, news, receiver).until_done()
 
 
-def make_tickets(job: TrainingJob, held: Held, settings: GangSettings) -> list[Ticket]:
+def make_tickets(job: TrainingJob, held: Held, settings: GangSettings, plan: Plan) -> list[Ticket]:
     """What each member gets, by rank; among it the secret of this run."""
-    threads = [worker.threads for worker in held.workers]
-    name = f"{PREFIX}{job.job_id}-{job.run}-{uuid.uuid4().hex[:8]}"
-    roster = Roster(job.job_id, job.run, held.seats, new_secret())
+    name = f"{PREFIX}{job.job_id}-{job.fence}-{uuid.uuid4().hex[:8]}"
+    roster = Roster(job.job_id, job.fence, held.seats, new_secret())
     return [
         Ticket(
-            assignment=assignment,
+            assignment=replace(assignment, resume=plan.remains.resume),
             roster=roster,
             deadlines=Deadlines(settings.deadline_seconds, settings.prepare_seconds),
             connect_seconds=settings.connect_seconds,
@@ -106,8 +123,15 @@ def make_tickets(job: TrainingJob, held: Held, settings: GangSettings) -> list[T
             key=f"{name}-{assignment.rank}",
             topic=name,
         )
-        for assignment in assign(job, threads, settings.shuffle_seed, settings.idle)
+        for assignment in _assignments(job, held, settings, plan.remains)
     ]
+
+
+def _assignments(job: TrainingJob, held: Held, settings: GangSettings, remains: Remains) -> list[Assignment]:
+    threads = [worker.threads for worker in held.workers]
+    if remains.held:
+        return reassign(job, threads, remains.holdings(held.addresses))
+    return assign(job, threads, settings.shuffle_seed, settings.idle)
 
 
 @contextmanager

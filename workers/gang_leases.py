@@ -11,6 +11,7 @@ from distributed import Client
 from workers import plugin
 from workers.cluster_calls import WorkerNews, call_workers, describe, known_workers
 from workers.errors import GangUnavailable
+from workers.job import shown_run
 from workers.lease import Refusal
 from workers.roster import Seat
 
@@ -28,7 +29,9 @@ class GivenUp(Exception):
 class Wanted:
     """Which run wants how many workers (None: all there are), and for how long it waits for them.
 
-    lapse_seconds: how long a lease lives without a member. given_up: asked while waiting.
+    lapse_seconds: how long a lease lives without a member. given_up: asked while waiting. first: addresses that are
+    taken before others; avoid: that are not taken at all; settle_seconds: after which fewer will do, one at least
+    (None: they never do).
     """
 
     job_id: str
@@ -37,6 +40,9 @@ class Wanted:
     wait_seconds: float
     lapse_seconds: float
     given_up: Callable[[], bool]
+    first: tuple[str, ...] = ()
+    avoid: tuple[str, ...] = ()
+    settle_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,10 +81,12 @@ def hold_workers(client: Client, wanted: Wanted) -> Iterator[Held]:
 
 def wait_for_workers(client: Client, wanted: Wanted) -> Held:
     """Try until the leases are there or the time is over."""
-    until = time.monotonic() + wanted.wait_seconds
+    began = time.monotonic()
+    until = began + wanted.wait_seconds
     pause = FIRST_PAUSE
     while True:
-        held = try_once(client, wanted)
+        settles = wanted.settle_seconds is not None and time.monotonic() - began >= wanted.settle_seconds
+        held = try_once(client, wanted, settles)
         if isinstance(held, Held):
             return held
         if wanted.given_up():
@@ -90,16 +98,19 @@ def wait_for_workers(client: Client, wanted: Wanted) -> Held:
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def try_once(client: Client, wanted: Wanted) -> Held | str:
-    """One attempt: all leases, or none and why."""
+def try_once(client: Client, wanted: Wanted, settles: bool = False) -> Held | str:
+    """One attempt: all leases, or none and why. settles: as many as are free will do."""
     known = known_workers(client, CALL_SECONDS)
-    live = {address: worker for address, worker in known.items() if worker.ready}
+    live = {address: worker for address, worker in known.items() if worker.ready and address not in wanted.avoid}
     needed = wanted.n_workers or max(1, len(live))
     holders = call_workers(client, plugin.holder, sorted(live), seconds=SURVEY_SECONDS)
     free = {address: live[address] for address, holder in holders.items() if holder is None}
     busy = {address: describe_holder(holder) for address, holder in holders.items() if holder is not None}
+    if settles:
+        needed = min(needed, max(1, len(free)))
     if len(free) >= needed:
-        taken = take_some(client, wanted, in_order(free), needed, busy)
+        candidates = sorted(in_order(free), key=lambda worker: worker.address not in wanted.first)
+        taken = take_some(client, wanted, candidates, needed, busy)
         if len(taken) == needed:
             workers = tuple(live[address] for address in taken)
             return Held(workers, tuple(taken.values()))
@@ -146,5 +157,5 @@ def give_back(client: Client, wanted: Wanted, addresses: list[str], reason: str)
 def describe_holder(holder: object) -> str:
     """Why a worker is not free."""
     if isinstance(holder, tuple):
-        return f"held by job {holder[0]}, run {holder[1]}"
+        return f"held by job {holder[0]}, run {shown_run(holder[1])}"
     return f"does not answer ({holder!r})"

@@ -17,9 +17,10 @@ from boost_core.collective import Collective
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.lease import Lease, LeaseBook
 from workers.mesh import Deadlines, Member, MeshCollective
-from workers.plugin import leases_of
+from workers.plugin import plugin_of
 from workers.relay import MemberProgress
 from workers.roster import Roster
+from workers.shelf import in_use
 
 MemberFunction = Callable[[Assignment, Collective, Progress], MemberOutcome]
 
@@ -83,7 +84,9 @@ def train_member(ticket: Ticket) -> Report:
         worker = get_worker()
         secede()
         progress = MemberProgress(lambda message: worker.log_event(ticket.topic, message), rank)
-        outcome = hold_lease(ticket, leases_of(worker), progress)
+        plugin = plugin_of(worker)
+        with in_use(plugin.shelf):
+            outcome = hold_lease(ticket, plugin.leases, progress)
     except BaseException as error:
         return Report(rank, failure=Failure.of(error))
     return Report(rank, outcome=outcome)

@@ -20,7 +20,7 @@ from distributed import Client, Future, Scheduler
 from boost_core.errors import BoostError, CollectiveError, DeadlinePassed, MemberLost
 from workers import plugin
 from workers.cluster_calls import SchedulerLost, bounded, call_workers, known_workers
-from workers.errors import TrainingFailed, WorkersError
+from workers.errors import GangBroken, WorkersError
 from workers.gang_member import Failure, Report
 from workers.job import MemberOutcome, NoProgress, Progress
 from workers.messages import RunEnded
@@ -57,11 +57,14 @@ class Gang:
 class Watch:
     """Follows one gang to its end. Everything happens in the thread that calls `until_done`."""
 
-    def __init__(self, client: Client, gang: Gang, progress: Progress, news: News) -> None:
+    def __init__(
+        self, client: Client, gang: Gang, progress: Progress, news: News, receiver: Receiver | None = None
+    ) -> None:
+        """receiver: of the gangs before this one in the same run, so that no round is handed on twice."""
         self._client = client
         self._gang = gang
         self._progress = progress
-        self._receiver = Receiver(progress)
+        self._receiver = receiver or Receiver(progress)
         self._news = news
         self._reports: dict[int, Report] = {}
         self._gone: dict[int, str] = {}
@@ -180,15 +183,20 @@ class Watch:
         complaint = f"{self._gang.name(rank)} says: {failures[rank].text}" if rank is not None else ""
         causes = [f"{self._gang.name(gone)} {how} {self._when()}" for gone, how in self._gone.items()]
         if self._scheduler_lost is not None:
-            causes = [f"{self._scheduler_lost} ({self._when()})"]
-        return TrainingFailed("; ".join(filter(None, [*causes, complaint])))
+            return SchedulerLost("; ".join(filter(None, [f"{self._scheduler_lost} ({self._when()})", complaint])))
+        told = "; ".join(filter(None, [*causes, complaint]))
+        silent = [self._gang.workers[missing] for missing in self._missing()]
+        suspects = [address for address in self._gang.workers if address in complaint.partition(" says: ")[2]]
+        return GangBroken(told, [*(self._gang.workers[gone] for gone in self._gone), *silent], suspects)
 
     def _own_error(self, rank: int, failure: Failure) -> BaseException:
         error = failure.error()
         if isinstance(error, (WorkersError, BoostError)):
             error.add_note(f"raised by {self._gang.name(rank)} {self._when()}")
             return error
-        failed = TrainingFailed(f"{self._gang.name(rank)} failed {self._when()}: {failure.text}")
+        failed = GangBroken(
+            f"{self._gang.name(rank)} failed {self._when()}: {failure.text}", [self._gang.workers[rank]]
+        )
         failed.__cause__ = error
         failed.add_note(failure.trace)
         return failed

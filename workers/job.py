@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from boost_core.config import TrainingConfig
 from boost_core.model import Model
@@ -10,21 +10,61 @@ from boost_core.records import RoundRecord, StopReason
 from boost_core.shard import RowRange
 from workers.data_plan import DataPlan
 
+ATTEMPTS = 1000  # gangs that one run of a job may form, one after another
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """Where checkpoints go, and how often: seconds between two. The folder is that of the member of rank 0.
+
+    name: under which they are kept; empty = the job's id.
+    """
+
+    folder: str
+    seconds: float = 30.0
+    name: str = ""
+
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it."""
+    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it.
+
+    attempt: how often this run's gang was formed again. checkpoints: None = none are written. resume: go on from the
+    job's last checkpoint, if there is one.
+    """
 
     job_id: str
     run: int
     plan: DataPlan
     config: TrainingConfig
     threads: int | None = None
+    attempt: int = 0
+    checkpoints: CheckpointSettings | None = None
+    resume: bool = False
+
+    @property
+    def checkpoint_name(self) -> str:
+        """Under which its checkpoints are kept."""
+        return (self.checkpoints.name if self.checkpoints else "") or self.job_id
+
+    @property
+    def fence(self) -> int:
+        """Number of this gang among all of the job: what belongs to a lower one is refused."""
+        return self.run * ATTEMPTS + self.attempt
+
+
+def shown_run(fence: int) -> str:
+    """What to call a gang's run in messages: the run of the job, and how often it was formed again if it was."""
+    run, attempt = divmod(fence, ATTEMPTS)
+    return f"{run}.{attempt}" if attempt else str(run)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """One member's part of a job: its global row ranges (stop excluded) and its place in the gang."""
+    """One member's part of a job: its global row ranges (stop excluded) and its place in the gang.
+
+    resume: the checkpoint to go on from (checkpoint.py); None = from the beginning.
+    """
 
     job: TrainingJob
     rank: int
@@ -32,6 +72,7 @@ class Assignment:
     threads: int
     train_ranges: tuple[RowRange, ...]
     valid_ranges: tuple[RowRange, ...]
+    resume: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +94,14 @@ class Progress(Protocol):
 
     def cancel_requested(self) -> bool:
         """Asked often and from the training loop: must be quick."""
+
+
+@runtime_checkable
+class Warned(Protocol):
+    """A Progress that is told of what went wrong without ending the run."""
+
+    def warn(self, text: str) -> None:
+        """A sentence for the job's owner."""
 
 
 class NoProgress:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from boost_core.errors import CollectiveError
 from workers.endpoint import Endpoint
+from workers.job import shown_run
 from workers.messages import RunEnded
 
 
@@ -79,13 +80,16 @@ class LeaseBook:
         with self._lock:
             if run < self._newest_run.get(job_id, run):
                 newest = self._newest_run[job_id]
-                return Refusal(f"run {newest} of job {job_id} was seen there: run {run} is over", for_good=True)
+                return Refusal(
+                    f"run {shown_run(newest)} of job {job_id} was seen there: run {shown_run(run)} is over",
+                    for_good=True,
+                )
             self._newest_run[job_id] = run
             self._drop_if_lapsed()
             if self._lease and self._lease.job_id == job_id and self._lease.run < run:
-                self._end_run(self._lease, f"run {run} of job {job_id} took over")
+                self._end_run(self._lease, f"run {shown_run(run)} of job {job_id} took over")
             if self._lease and self._lease.holder != (job_id, run):
-                return Refusal(f"held by job {self._lease.job_id}, run {self._lease.run}")
+                return Refusal(f"held by job {self._lease.job_id}, run {shown_run(self._lease.run)}")
             if self._lease is None:
                 try:
                     endpoint = self._open_endpoint()
@@ -119,10 +123,10 @@ class LeaseBook:
         with self._lock:
             lease = self._lease
             if lease is None or lease.holder != (job_id, run):
-                other = f"job {lease.job_id}, run {lease.run} has it" if lease else "nobody has it"
-                raise LeaseRefused(f"job {job_id}, run {run} does not hold this worker: {other}")
+                other = f"job {lease.job_id}, run {shown_run(lease.run)} has it" if lease else "nobody has it"
+                raise LeaseRefused(f"job {job_id}, run {shown_run(run)} does not hold this worker: {other}")
             if lease.began:
-                raise LeaseRefused(f"the member of job {job_id}, run {run} on this worker began once before")
+                raise LeaseRefused(f"the member of job {job_id}, run {shown_run(run)} on this worker began once before")
             lease.began = True
             lease.key = key
             lease.abort = lease.endpoint.abort

@@ -16,7 +16,8 @@ def check_structure(model: Model) -> None:
     forest, n_features = model.forest, len(model.features)
     starts = model.threshold_start
     _require(n_features > 0 and len(model.classes) > 1, "it needs features and at least two classes")
-    _require(isinstance(model.label, str), "its label has no name")
+    by_columns = isinstance(model.label, tuple) and model.multi_label and model.label == model.classes
+    _require(isinstance(model.label, str) or by_columns, "its label has no name")
     _require(starts.shape == (n_features + 1,), "thresholds do not belong to its features")
     _require(_ascends(starts, model.thresholds.shape[0]), "thresholds do not belong to its features")
     _check_decoding(forest, len(model.classes))

@@ -165,7 +165,7 @@ def _assemble(table: pa.Table, meta: dict[str, Any]) -> Model:
     return Model(
         config=TrainingConfig.from_dict(meta["config"]),
         features=tuple(Feature(**feature) for feature in meta["features"]),
-        label=meta["label"],
+        label=tuple(meta["label"]) if isinstance(meta["label"], list) else meta["label"],
         classes=tuple(meta["classes"]),
         thresholds=_from_metadata(table, "thresholds"),
         threshold_start=_from_metadata(table, "threshold_start"),

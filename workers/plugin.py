@@ -14,6 +14,7 @@ from workers.cluster_calls import bounded
 from workers.endpoint import Endpoint
 from workers.lease import LeaseBook, Refusal
 from workers.roster import Seat
+from workers.shelf import Inventory, Shelf
 
 NAME = "edgewise-gang"
 REGISTER_SECONDS = 30.0
@@ -21,15 +22,17 @@ STARTED = ("executing", "long-running")
 
 
 class GangPlugin(WorkerPlugin):
-    """Holds a worker's leases. Registered once per cluster; workers that join later get it too."""
+    """Holds a worker's leases and its shelf. Registered once per cluster; workers that join later get it too."""
 
     name = NAME
     idempotent = True
     leases: LeaseBook
+    shelf: Shelf
 
     def setup(self, worker: Worker) -> None:
         host = get_address_host(worker.address)
         self.leases = LeaseBook(lambda: Endpoint(host))
+        self.shelf = Shelf()
 
     def teardown(self, worker: Worker) -> None:
         self.leases.close()
@@ -45,12 +48,32 @@ def register(client: Client) -> None:
     bounded(client, client.register_plugin, GangPlugin(), seconds=REGISTER_SECONDS)
 
 
-def leases_of(worker: Worker) -> LeaseBook:
+def plugin_of(worker: Worker) -> GangPlugin:
     """Errors: RuntimeError if the plugin is not registered."""
     plugin = worker.plugins.get(NAME)
     if not isinstance(plugin, GangPlugin):
         raise RuntimeError(f"worker {worker.address} has no plugin {NAME!r}; call workers.plugin.register first")
-    return plugin.leases
+    return plugin
+
+
+def leases_of(worker: Worker) -> LeaseBook:
+    """Errors: RuntimeError if the plugin is not registered."""
+    return plugin_of(worker).leases
+
+
+def inventory(job_id: str, dask_worker: Worker) -> Inventory | None:
+    """What the worker still holds of a job."""
+    return plugin_of(dask_worker).shelf.inventory(job_id)
+
+
+def shelved(job_id: str, dask_worker: Worker) -> bytes | None:
+    """The rounds of a job that the worker's member has finished, as a checkpoint."""
+    return plugin_of(dask_worker).shelf.checkpoint(job_id)
+
+
+def clear(job_id: str, dask_worker: Worker) -> None:
+    """Drop what the worker holds of a job."""
+    plugin_of(dask_worker).shelf.clear(job_id)
 
 
 def holder(dask_worker: Worker) -> tuple[str, int] | None:

@@ -16,6 +16,7 @@ from boost_core.model import Label
 from boost_core.shard import RowRange
 from workers.data_plan import TableRows, is_numeric, plain_labels
 from workers.errors import DataError, Location
+from workers.label_columns import sets_of
 from workers.parquet_file import file_name, refusing, row_groups
 
 DATA: Location = ("data",)
@@ -68,8 +69,12 @@ class RangeReader:
         self._open.__exit__(kind, error, trace)
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Leave all other rows out from now on; kept: bool [n_rows]."""
-        self._kept, self.n_rows = kept, int(kept.sum())
+        """Leave all other rows out from now on, where some are out already, of those left; kept: bool [n_rows]."""
+        if self._kept is not None:
+            both = self._kept.copy()
+            both[self._kept] = kept
+            kept = both
+        self._kept, self.n_rows = (None if kept.all() else kept), int(kept.sum())
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
@@ -97,6 +102,18 @@ class RangeReader:
             indices[at : at + len(found)] = found
             at += len(found)
         return indices if self._kept is None else indices[self._kept]
+
+    def label_sets(self, label: str | tuple[str, ...], classes: Sequence[Label]) -> NDArray[np.uint8]:
+        """Label sets of the rows, uint8 [n_rows, n_labels]."""
+        sets = np.empty((self._all_rows, len(classes)), np.uint8)
+        at = 0
+        for path, table in self._tables([label] if isinstance(label, str) else label):
+            stop = at + table.num_rows
+            sets[at:stop], known = sets_of(table, label, classes)
+            if not (known if self._kept is None else known | ~self._kept[at:stop]).all():
+                raise _changed(path)
+            at = stop
+        return sets if self._kept is None else sets[self._kept]
 
     def _tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
         """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from boost_core.records import RoundRecord
-from workers.job import Progress, RoundProgress
+from workers.job import Progress, RoundProgress, Warned
 from workers.lease import Lease
 
 BATCH_SECONDS = 0.25  # often enough for a moving curve, seldom enough to cost nothing
@@ -45,6 +45,10 @@ class MemberProgress:
     def cancel_requested(self) -> bool:
         return self._lease is not None and self._lease.cancelled
 
+    def warn(self, text: str) -> None:
+        if self._speaks:
+            self._publish({"warning": text})
+
     def flush(self) -> None:
         """Publish what is there."""
         if self._rounds and self._speaks:
@@ -66,7 +70,14 @@ class Receiver:
         if "phase" in message:
             self.phase = message["phase"]
             self._progress.phase(self.phase)
+        if "warning" in message:
+            self.warn(message["warning"])
         self.rounds([RoundProgress(RoundRecord(**record), s) for record, s in message.get("rounds", ())])
+
+    def warn(self, text: str) -> None:
+        """Hand on a warning to a follower that wants some."""
+        if isinstance(self._progress, Warned):
+            self._progress.warn(text)
 
     def rounds(self, batch: Sequence[RoundProgress]) -> None:
         """Hand on those rounds of a batch that were not handed on before."""

@@ -9,7 +9,7 @@ from boost_core.model import Model
 from boost_core.records import StopReason
 from boost_core.training import TrainingResult
 from workers.job import TrainingJob, TrainingOutcome
-from workers.member import PHASES
+from workers.observer import PHASES
 
 
 def untrained(job: TrainingJob) -> TrainingOutcome:
@@ -17,7 +17,7 @@ def untrained(job: TrainingJob) -> TrainingOutcome:
     plan = job.plan
     n_features = len(plan.features)
     binning = make_binning([np.empty(0)] * n_features, [False] * n_features)
-    forest = make_forest([], [], plain_decoding(len(plan.classes)), binning)
+    forest = make_forest([], [], plain_decoding(len(plan.classes), plan.multi_label), binning)
     result = TrainingResult(forest, (), StopReason.CANCELLED)
     model = Model(
         config=job.config,

@@ -3,11 +3,14 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core.algorithms.base import Integers, Problem
 from boost_core.algorithms.delegating import Delegating
 from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns, one_against_rest
+from boost_core.algorithms.exponential_sets import SetColumns, SetVotes, set_form
 from boost_core.algorithms.exponential_votes import InitialWeights
+from boost_core.algorithms.set_weights import hamming_factor, set_weights
 from boost_core.algorithms.vote_form import vote_form, wants_columns
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
@@ -44,6 +47,18 @@ def error_factor(initial: InitialWeights, n_rows: int) -> float:
     return float(1.0 / (2.0 * n_rows * np.sqrt(least)))
 
 
+def _form_of_sets(kind: str, sets: NDArray[np.uint8], problem: Problem) -> tuple[SetVotes | SetColumns, float]:
+    """The form for rows of several labels, and what their strict Hamming error is at most in units of the loss."""
+    mass, all_rows = problem.class_counts, problem.all_rows
+    weights = set_weights(kind, mass, all_rows)
+    own_sizes = np.bincount(sets.sum(axis=1, dtype=np.int64), minlength=mass.shape[0] + 1)
+    sizes = problem.collective.max((own_sizes > 0).astype(np.int64)) > 0
+    factor = hamming_factor(weights, sizes, mass, all_rows)
+    if wants_columns(problem):
+        return SetColumns(sets, weights, problem, factor), factor
+    return set_form(sets, weights, problem), factor
+
+
 class AdaBoostMH(Delegating):
     """Weights W(i,l) = W1(i,l) exp(-Y(i,l) F(i,l)); the edge is the sum of W Y H over the sum of W."""
 
@@ -52,7 +67,8 @@ class AdaBoostMH(Delegating):
     source: ClassVar[str] = "Schapire & Singer, Machine Learning 37, 1999; Kegl, arXiv 1312.6086, 2013"
     guarantee: ClassVar[str] = (
         "weighted Hamming error <= loss = prod Z, Z = sqrt(1 - edge^2) with one step for all labels; "
-        "training error <= sqrt(K - 1) loss with asymmetric weights, K/2 loss with uniform ones"
+        "training error <= sqrt(K - 1) loss with asymmetric weights, K/2 loss with uniform ones; with several labels a "
+        "row the Hamming error <= a factor below 2 (asymmetric; uniform: 1) times the loss"
     )
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
@@ -75,6 +91,10 @@ class AdaBoostMH(Delegating):
     fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
+        if problem.sets is not None:
+            form, factor = _form_of_sets(parameters["init_weights"], problem.sets, problem)
+            super().__init__(form, factor)
+            return
         initial = initial_weights(parameters["init_weights"], problem.class_counts)
         factor = error_factor(initial, int(problem.class_counts.sum()))
         if wants_columns(problem):

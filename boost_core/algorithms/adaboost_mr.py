@@ -1,4 +1,4 @@
-"""AdaBoost.MR (Schapire & Singer 1999) for single-label data: boosting of the ranking of labels."""
+"""AdaBoost.MR (Schapire & Singer 1999): boosting of the ranking of labels; several labels a row: ranking_sets.py."""
 
 from typing import Any, ClassVar
 
@@ -8,10 +8,12 @@ from boost_core.algorithms.adaboost_mm import STEP
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import ExponentialPairs
+from boost_core.algorithms.ranking_sets import RankingSets
 from boost_core.fitted import Fitted
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
+from boost_core.scores import Scores
 
 OUTPUTS = Parameter(
     "outputs",
@@ -40,19 +42,38 @@ class AdaBoostMR(ExponentialPairs):
     name: ClassVar[str] = "adaboost_mr"
     summary: ClassVar[str] = "AdaBoost.MR: boosting of the ranking loss, with votes for every label or one class a leaf"
     source: ClassVar[str] = "Schapire & Singer, Machine Learning 37, 1999"
-    guarantee: ClassVar[str] = "training error <= mean ranking loss * (K - 1) <= (K - 1) prod sqrt(1 - edge^2)"
+    guarantee: ClassVar[str] = (
+        "training error <= mean ranking loss * (K - 1) <= (K - 1) prod sqrt(1 - edge^2); with several labels a row the "
+        "mean ranking loss <= prod sqrt(1 - edge^2)"
+    )
     parameters: ClassVar[tuple[Parameter, ...]] = (OUTPUTS, STEP)
     weak_learners: ClassVar[tuple[str, ...]] = ("tree", "hamming_tree", "stump", "product")
     link: ClassVar[Link] = Link.DOUBLE
     fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
+        self._sets_form = None if problem.sets is None else RankingSets(problem.sets, problem)
+        if self._sets_form is not None:
+            self.n_columns, self.ln_initial = self._sets_form.n_columns, self._sets_form.ln_initial
+            return
         super().__init__(problem)
         self._votes = parameters["outputs"] == "votes"
         self._exact = parameters["step"] == "exact"
 
+    def peaks(self, scores: Scores) -> Integers:
+        """See algorithms.base.Algorithm, here and below: rows of several labels have a form of their own."""
+        return super().peaks(scores) if self._sets_form is None else self._sets_form.peaks(scores)
+
+    def gains(self, scores: Scores, peaks: Integers) -> Gains:
+        return super().gains(scores, peaks) if self._sets_form is None else self._sets_form.gains(scores, peaks)
+
+    def ln_loss(self, gains: Gains, totals: Integers) -> float:
+        return super().ln_loss(gains, totals) if self._sets_form is None else self._sets_form.ln_loss(gains, totals)
+
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """A+ and A- of the weak learner on this member's rows."""
+        if self._sets_form is not None:
+            return self._sets_form.outcomes(fitted, gains)
         if not self._votes:
             return super().outcomes(fitted, gains)
         sums = np.zeros(2, np.int64)
@@ -62,6 +83,8 @@ class AdaBoostMR(ExponentialPairs):
 
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """The step rule that was chosen; votes take half of it, since a pair's two labels both move."""
+        if self._sets_form is not None:
+            return self._sets_form.step(fitted, totals, outcomes)
         share = 0.5 if self._votes else 1.0
         if self._exact:
             return self.exact(totals, outcomes, share)

@@ -30,7 +30,8 @@ class Problem:
     weak_learner: what the algorithm is combined with, where its gains or steps depend on that; seed: of the run;
     row_ranges: global numbers of this member's rows, range_edges: which of its rows are in each of them (Shard);
     collective: for algorithms whose gains need more than the loop's sums (all members call `gains` at the same time);
-    rounds: how many were asked for.
+    rounds: how many were asked for; sets: the rows' labels where they have several (label_sets.py; class_counts then
+    are the rows that have each label), set_rows: rows over all members then, a row counted as often as its copies.
     """
 
     labels: NDArray[np.int32]
@@ -43,11 +44,13 @@ class Problem:
     rounds: int = 0
     copies: Integers | None = None
     range_edges: Integers | None = None
+    sets: NDArray[np.uint8] | None = None
+    set_rows: int = 0
 
     @property
     def all_rows(self) -> int:
         """Rows over all members, a row counted as often as its copies."""
-        return int(self.class_counts.sum())
+        return self.set_rows if self.sets is not None else int(self.class_counts.sum())
 
     @property
     def n_classes(self) -> int:

@@ -110,12 +110,15 @@ class ExponentialColumns:
         n_rows, self.n_columns = problem.labels.shape[0], columns.code.shape[1]
         self._initial = np.stack([columns.initial.negative, columns.initial.positive])
         self._weights: Floats = np.select([self._code > 0, self._code < 0], [self._initial[1], self._initial[0]], 0.0)
-        self._rows = np.abs(self._code).T.astype(np.int64) @ problem.class_counts  # of each column, over all members
+        self._rows = self._rows_of(problem)  # of each column, over all members
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
         self._capped = np.zeros(self.n_columns, np.bool_)  # took the capped step
         self._finished = np.zeros(self.n_columns, np.bool_)  # and has all its rows right
         self._ln_unit = np.zeros(self.n_columns)  # ln of what one unit of a column's gains means
+
+    def _rows_of(self, problem: Problem) -> Integers:
+        return np.asarray(np.abs(self._code).T.astype(np.int64) @ problem.class_counts)
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponents in score units, int64 [2 * n_columns]."""

@@ -132,18 +132,24 @@ class ExponentialVotes:
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
-        by_sign = peaks.reshape(2, self.n_columns)
+        by_sign, initial = peaks.reshape(2, -1), self._initial_of()
         shift = int(by_sign.max())
         largest = 0.0
-        for sign, column in np.argwhere(by_sign > NO_PAIR):
-            weight = ieee_math.exp((float(by_sign[sign, column]) - shift) * UNIT)
-            largest = max(largest, weight * float(self._initial[sign, column]))
+        for sign, group in np.argwhere(by_sign > NO_PAIR):
+            weight = ieee_math.exp((float(by_sign[sign, group]) - shift) * UNIT)
+            largest = max(largest, weight * float(initial[sign, group]))
         scale = scale_for(largest, self._n_pairs)
-        total = self._fill_all(scores, np.ldexp(self._initial, scale), float(shift))
+        total = self._fill_all(scores, scale, float(shift))
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total, self._reading)
         return Gains(matrix, np.array([total], np.int64), shift)
 
-    def _fill_all(self, scores: Scores, weights: Floats, shift: float) -> int:
+    def _initial_of(self) -> Floats:
+        """Initial weights by sign and by the groups that peaks are taken over: the labels."""
+        return self._initial
+
+    def _fill_all(self, scores: Scores, scale: int, shift: float) -> int:
+        weights = np.ldexp(self._initial, scale)
+
         def part(start: int, stop: int) -> int:
             rows = (start, stop)
             return int(

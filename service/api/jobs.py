@@ -5,16 +5,18 @@ import binascii
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response, status
+from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.bodies import JsonBody, described_by
 from service.api.job_answers import JobAnswer, JobDetailAnswer, JobListAnswer, RoundAnswer, RoundsAnswer
 from service.api.services import Needs, Services
-from service.errors import RequestRefused
+from service.errors import RequestRefused, WrongState
 from service.job_states import JobState
 from service.requests import TrainingRequest, parse
 from service.sql_store import utc_now
 from service.store import Job
 from service.submission import submit
+from workers.checkpoint_store import FolderCheckpoints
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 LARGEST_NUMBER = 2**63 - 1
@@ -86,10 +88,33 @@ def cancel_job(job_id: str, services: Needs) -> JobDetailAnswer:
     return _detail(job, services)
 
 
+class ResumeRequest(BaseModel):
+    """How a job goes on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rounds: Annotated[int | None, Field(ge=1, le=LARGEST_NUMBER, description="Rounds in all; null: as before.")] = None
+
+
+@router.post("/{job_id}/resume", status_code=status.HTTP_202_ACCEPTED)
+def resume_job(job_id: str, services: Needs, body: ResumeRequest | None = None) -> JobDetailAnswer:
+    """Let a job that ended go on from its last checkpoint, also with more rounds than it had."""
+    if not services.store.get(job_id).state.is_leased and not _checkpoints(services).rounds(job_id):
+        raise WrongState("the job has no checkpoint to go on from; submit it again")
+    job = services.store.resume(job_id, body.rounds if body else None)
+    services.runner.wake()
+    return _detail(job, services)
+
+
 @router.delete("/{job_id}", status_code=status.HTTP_204_NO_CONTENT)
 def delete_job(job_id: str, services: Needs) -> None:
-    """Forget a job that is over, with its rounds. Its model stays."""
+    """Forget a job that is over, with its rounds and checkpoints. Its model stays."""
     services.store.delete(job_id)
+    _checkpoints(services).delete(job_id)
+
+
+def _checkpoints(services: Services) -> FolderCheckpoints:
+    return FolderCheckpoints(services.settings.checkpoints)
 
 
 def _detail(job: Job, services: Services) -> JobDetailAnswer:

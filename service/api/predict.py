@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from boost_core.model import SCORE_UNITS, Model
-from boost_core.prediction import predict, probabilities, scores
+from boost_core.prediction import predict, predict_sets, probabilities, scores
 from service.api.bodies import JsonBody, described_by
 from service.api.models import VersionNumber
 from service.api.rendering import SafeJson
@@ -51,14 +51,17 @@ class PredictAnswer(BaseModel):
     model: PredictedWith
     rows: int
     classes: list[Any] = Field(description="The model's classes, in the order of the scores.")
-    labels: list[Any] | None = Field(default=None, description="Labels as they were in the training data.")
+    labels: list[Any] | None = Field(
+        default=None, description="Labels as they were in the training data; lists for several a row."
+    )
     scores: list[list[float]] | None = Field(
         default=None,
         description="One score a class, or a column of the code; a single one decides between two by its sign.",
     )
     probabilities: list[list[float]] | None = Field(
         default=None,
-        description="One probability a class, in the order of the classes; the label's is the largest.",
+        description="One probability a class, in the order of the classes; the label's is the largest. With several "
+        "labels a row each has its own, above one half where it is predicted.",
     )
     seconds: float
 
@@ -117,7 +120,10 @@ def _matrix(request: PredictRequest, model: Model, cap: int) -> NDArray[np.float
 def _predictions(model: Model, matrix: NDArray[np.float64], output: list[Output]) -> dict[str, Any]:
     # One thread: the server has one for each request already.
     answer: dict[str, Any] = {}
-    if "labels" in output:
+    if "labels" in output and model.multi_label:
+        found = predict_sets(model, matrix, 1)
+        answer["labels"] = [[model.classes[place] for place in np.flatnonzero(row)] for row in found]
+    elif "labels" in output:
         answer["labels"] = [model.classes[index] for index in predict(model, matrix, 1)]
     if "scores" in output:
         answer["scores"] = (scores(model, matrix, 1) / 2.0**SCORE_UNITS).tolist()

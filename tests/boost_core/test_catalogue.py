@@ -22,7 +22,7 @@ def learner(**settings: Any) -> dict[str, Any]:
 def test_defaults_are_filled_in():
     config = resolve_config(body())
     assert config.algorithm.name == "adaboost_mh"
-    shared = {"shrinkage": 1.0, "row_fraction": 1.0, "feature_fraction": 1.0}
+    shared = {"class_weight": None, "shrinkage": 1.0, "row_fraction": 1.0, "feature_fraction": 1.0}
     assert config.algorithm.parameters == {"init_weights": "asymmetric", **shared}
     assert config.weak_learner.name == "hamming_tree"
     assert set(config.weak_learner.parameters) == {"max_depth", "max_leaves", "max_nodes", "votes"}

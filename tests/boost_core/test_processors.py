@@ -12,6 +12,7 @@ from tests.builders import ROOT, bin_table, config_for, forest_arrays, make_tabl
 from tests.reference import Options
 
 KERNEL_TESTS = Path(__file__).parent / "kernels"
+WHOLE_RUNS = [Path(__file__).with_name(name) for name in ("test_row_weights.py", "test_label_sets.py")]
 
 
 def small_model(rounds: int) -> str:
@@ -57,5 +58,12 @@ def test_without_the_jit_the_model_is_the_same(tmp_path: Path):
 def test_without_the_jit_every_kernel_follows_its_twin():
     options = ["-q", "-p", "no:cacheprovider", "--no-header"]
     output = run_python(["-m", "pytest", str(KERNEL_TESTS), *options], NUMBA_DISABLE_JIT="1")
+    assert " passed" in output
+    assert "skipped" not in output
+
+
+def test_without_the_jit_weights_and_label_sets_follow_the_formulas():
+    options = ["-q", "-p", "no:cacheprovider", "--no-header"]
+    output = run_python(["-m", "pytest", *map(str, WHOLE_RUNS), *options], NUMBA_DISABLE_JIT="1")
     assert " passed" in output
     assert "skipped" not in output

@@ -16,7 +16,7 @@ from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.training import TrainingResult
-from boost_core.warm_up import warm_up
+from boost_core.warm_up import WarmUp, warm_up
 from tests.builders import (
     CONFIGURATIONS,
     ROOT,
@@ -36,7 +36,7 @@ def test_every_configuration_warms_up(configuration: str, in_gang: bool):
     options = replace(reference_options(configuration), max_leaves=4)
     config = config_for(options, 1_000_000, "stump" in configuration)
     for n_classes in (2,) if options.binary else (2, 3, 6):
-        warm_up(config, n_classes, in_gang)
+        warm_up(config, n_classes, WarmUp(in_gang))
 
 
 def combinations(n_classes: int) -> Iterator[TrainingConfig]:
@@ -69,7 +69,7 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
             data = member_data(binned, [(rank * 90 // size, (rank + 1) * 90 // size)], valid)
             return train_member(replace(data, n_valid=size * data.n_valid), config, collective)
 
-        warm_up(config, n_classes, in_gang)
+        warm_up(config, n_classes, WarmUp(in_gang))
         before = compiled()
         results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
         assert all(result.records for result in results), config

@@ -121,6 +121,23 @@ def test_weighted_rows_give_the_same_model(client: Client, tmp_path: Path) -> No
     assert model_sha256(outcome.model) == model_sha256(alone)
 
 
+@pytest.mark.parametrize("algorithm", ["adaboost_mh", "adaboost_mr"])
+def test_rows_of_several_labels_give_the_same_model(client: Client, tmp_path: Path, algorithm: str) -> None:
+    table = make_table(N_ROWS, n_features=7, n_classes=5, seed=3)
+    sets = (np.arange(5) == table.labels[:, None]) | (np.random.default_rng(2).random((N_ROWS, 5)) < 0.2)
+    columns = columns_of(table)
+    columns["label"] = pa.array([np.flatnonzero(row).tolist() for row in sets])
+    paths = split_over_files(tmp_path, columns, (400, 1, 499), row_group_size=150)
+    plan = plan_of(paths, paths[:1], label_lists=True)
+    outputs = {"outputs": "votes"} if algorithm == "adaboost_mr" else {}
+    body = {"name": algorithm, "weak_learner": {"kind": "hamming_tree", "max_leaves": 6}, **outputs}
+    config = resolve_config({"algorithm": body, "rounds": ROUNDS})
+    alone = train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress()).model
+    assert alone.forest.n_rounds == ROUNDS
+    outcome = on_gang(client, plan, config, 2, GangSettings(shuffle_seed=3))
+    assert model_sha256(outcome.model) == model_sha256(alone)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_algorithm_gives_the_same_model(client: Client, plan: DataPlan, kind: str) -> None:
     config = resolve_config({"algorithm": KINDS[kind], "rounds": ROUNDS, "seed": 7})

@@ -23,6 +23,7 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(root / "no_rows.parquet", {"x": numbers[:0], "kind": pa.array([], pa.string())})
     write(root / "nan_label.parquet", {"x": numbers, "kind": pa.array([1.0, float("nan"), 2.0])})
     write(root / "null_label.parquet", {"x": numbers, "kind": pa.array(["a", None, "b"])})
+    write(root / "sets.parquet", {"x": numbers, "y": numbers, "a": pa.array([0, 1, 1]), "b": pa.array([1, 0, 1])})
     weights = {"w": pa.array([1.0, -1.0, None]), "zero": pa.array([0, 0, 0]), "text": pa.array(["1", "2", "3"])}
     write(root / "weights.parquet", {"x": numbers, "kind": pa.array(["a", "b", "a"])} | weights)
     features = dict.fromkeys(FEATURES, numbers)
@@ -66,14 +67,36 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
     "unknown exclusion": (data(exclude=["age"]), ["data", "exclude"], "age"),
     "classes that training lacks": (data(valid="other.parquet"), ["data", "valid"], "'oak'"),
     "validation without the features": (data(valid="null_label.parquet"), ["data", "valid"], "'height'"),
-    "label list": (data(label=["a", "b"]), ["data", "label"], "not supported yet"),
-    "list column": (data(label={"list": "kind"}), ["data", "label"], "not supported yet"),
+    "unknown label columns": (data(label=["a", "kind"]), ["data", "label"], "no column 'a'"),
+    "label columns of text": (data(label=["kind", "leaf"]), ["data", "label"], "'kind' (string)"),
+    "label columns of other numbers": (data(train="sets.parquet", label=["a", "x"]), ["data", "label"], "than 0 and 1"),
+    "label column twice": (data(label=["leaf", "leaf"]), ["data", "label"], "named twice: leaf"),
+    "list column of text": (data(label={"list": "kind"}), ["data", "label"], "type string"),
+    "list column by another name": (data(label={"lists": "kind"}), ["data", "label"], '{"list": column}'),
+    "a label as feature": (
+        data(train="sets.parquet", label=["a", "b"], features=["x", "a"]),
+        ["data", "features"],
+        "'a'",
+    ),
+    "several labels for one": (
+        {"data": {"train": "sets.parquet", "label": ["a", "b"]}, "algorithm": {"name": "samme"}},
+        ["algorithm", "name"],
+        "adaboost_mh with hamming_tree",
+    ),
     "valid fraction": (data(valid={"fraction": 0.2}), ["data", "valid"], "not supported yet"),
     "valid column": (data(valid={"column": "fold"}), ["data", "valid"], "not supported yet"),
     "unknown weight": (data(weight="w"), ["data", "weight"], "no column 'w'"),
     "weight of text": (data(train="weights.parquet", weight="text"), ["data", "weight"], "type string"),
-    "weights that are none": (data(train="weights.parquet", weight="w"), ["data", "weight"], "row 1 of"),
-    "weights of 0 only": (data(train="weights.parquet", weight="zero"), ["data", "weight"], "none is left"),
+    "weights that are none": (
+        data(train="weights.parquet", weight="w", exclude=["text"]),
+        ["data", "weight"],
+        "row 1 of 'weights.parquet'",
+    ),
+    "weights of 0 only": (
+        data(train="weights.parquet", weight="zero", exclude=["text"]),
+        ["data", "weight"],
+        "none is left",
+    ),
     "label as weight": (data(weight="kind"), ["data", "weight"], "cannot be the weight"),
     "categorical": (data(categorical=["kind"]), ["data", "categorical"], "auto"),
     "unknown data key": (data(lable="kind"), ["data", "lable"], "did you mean 'label'"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -14,7 +15,7 @@ from boost_core.prediction import predict
 from service.settings import Settings
 from tests.service.live_server import in_thread
 from tests.service.polling import wait_for_job
-from tests.service.tables_of_data import CLASSES, FEATURES, request
+from tests.service.tables_of_data import CLASSES, FEATURES, request, write
 from tests.service.test_api_bad_input import checked_problem
 from workers.model_file import read_model
 
@@ -40,6 +41,29 @@ def predictor(
         wait_for_job(client, job["id"], "succeeded")
         model_files += (state / "models").iterdir()
         yield client
+
+
+def test_several_labels_a_row(data_root: Path, tmp_path: Path) -> None:
+    table = pq.read_table(data_root / "trees.parquet", columns=["kind"]).to_pydict()
+    several = [[kind, "tall"] if kind == "cedar" else [kind] for kind in table["kind"]]
+    columns = pq.read_table(data_root / "trees.parquet", columns=list(FEATURES)).to_pydict()
+    write(
+        tmp_path / "data/sets.parquet",
+        {name: pa.array(values) for name, values in columns.items()} | {"kinds": pa.array(several)},
+    )
+    data = {"train": "sets.parquet", "valid": "sets.parquet", "label": {"list": "kinds"}}
+    settings = Settings(data_root=tmp_path / "data", state_dir=tmp_path / "state", poll_seconds=0.2)
+    with in_thread(settings) as (client, _app):
+        job = client.post("/v1/jobs", json=request(data=data, name="sets")).json()
+        job = wait_for_job(client, job["id"], "succeeded")
+        body = {"rows": ROWS, "output": ["labels", "scores", "probabilities"]}
+        answer = post(client, body, "/v1/models/sets/predict").json()
+    assert 0 <= job["answer"]["valid_error"] == job["answer"]["train_error"] <= 0.5
+    assert (job["answer"]["classes"], job["answer"]["rows_left_out"]) == (4, 0)
+    assert answer["classes"] == ["ash", "birch", "cedar", "tall"]
+    for labels, row, chances in zip(answer["labels"], answer["scores"], answer["probabilities"], strict=True):
+        assert labels == [name for name, score in zip(answer["classes"], row, strict=True) if score > 0]
+        assert chances == pytest.approx([1 / (1 + np.exp(-2 * score)) for score in row])
 
 
 def post(client: httpx.Client, body: Any, path: str = "/v1/models/trees/predict") -> httpx.Response:

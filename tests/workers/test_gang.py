@@ -61,7 +61,8 @@ def new_job(run: int = 1) -> TrainingJob:
 
 
 def members(function: str, **settings: Any) -> GangSettings:
-    return GangSettings(member=f"tests.workers.gang_members:{function}", **settings)
+    """One attempt: how a gang forms again is tested in tests/faults."""
+    return GangSettings(member=f"tests.workers.gang_members:{function}", **({"recoveries": 0} | settings))
 
 
 class Follower:
@@ -342,7 +343,7 @@ def test_registering_again_changes_nothing(client: Client) -> None:
     """Two drivers share a cluster: the second must not replace a plugin that holds a lease."""
     with Running(client, 1, members("endless")) as running:
         plugin.register(client)
-        assert (running.job.job_id, 1) in holders(client)
+        assert (running.job.job_id, running.job.fence) in holders(client)
 
 
 def test_a_gang_does_not_keep_a_thread_of_the_pool(client: Client) -> None:

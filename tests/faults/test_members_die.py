@@ -1,0 +1,179 @@
+"""Members of a gang on a real cluster die at placed moments; the model is the undisturbed one, to the byte."""
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from boost_core.catalogue import resolve_config
+from tests.builders import make_table
+from tests.faults.placed import DYING_ROUND
+from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
+from workers import plugin
+from workers.cluster import Connection, connect
+from workers.cluster_calls import call_workers
+from workers.data_plan import DataPlan
+from workers.errors import TrainingFailed
+from workers.gang import GangSettings, train_on_gang
+from workers.in_process import train_in_process
+from workers.job import CheckpointSettings, NoProgress, TrainingJob, TrainingOutcome
+from workers.model_file import model_sha256
+
+pytestmark = pytest.mark.faults
+
+N_WORKERS = 3
+ROUNDS = 8
+CONFIG = resolve_config(
+    {
+        "algorithm": {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}},
+        "rounds": ROUNDS,
+    }
+)
+numbers = count()
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[list[Connection]]:
+    """The cluster in use, once there is one."""
+    opened: list[Connection] = []
+    yield opened
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture
+def client(clusters: list[Connection]) -> Client:
+    """A cluster with all its workers: a new one after a test that killed some."""
+    if clusters and len(clusters[0].client.scheduler_info(n_workers=-1)["workers"]) < N_WORKERS:
+        clusters.pop().close()
+    if not clusters:
+        clusters.append(connect(f"local:{N_WORKERS}"))
+    return clusters[0].client
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> DataPlan:
+    folder = tmp_path_factory.mktemp("data")
+    paths = split_over_files(folder, columns_of(make_table(240, 4, 4, seed=1)), (100, 140), 50)
+    valid = write(folder / "valid.parquet", columns_of(make_table(60, 4, 4, seed=2)))
+    return plan_of(paths, valid)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(plan: DataPlan) -> str:
+    return model_sha256(train_in_process(TrainingJob("alone", 1, plan, CONFIG, 1), NoProgress()).model)
+
+
+class Told(NoProgress):
+    """What a follower hears."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.rounds: list[int] = []
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def rounds_done(self, batch: object) -> None:
+        self.rounds += [each.record.round for each in batch]  # type: ignore[attr-defined]
+
+
+class Trial:
+    """A job whose members misbehave as a function of placed.py says."""
+
+    def __init__(self, client: Client, plan: DataPlan, folder: Path, seconds: float = 1000.0) -> None:
+        self.client, self.folder, self.told = client, folder, Told()
+        self.job = TrainingJob(
+            f"job-{next(numbers)}", 1, plan, CONFIG, 1, checkpoints=CheckpointSettings(str(folder), seconds)
+        )
+
+    def train(self, function: str, **settings: float) -> TrainingOutcome:
+        chosen = GangSettings(member=f"tests.faults.placed:{function}", lease_seconds=120.0, **settings)  # type: ignore[arg-type]
+        return train_on_gang(self.job, self.client, N_WORKERS, self.told, chosen)
+
+    def notes(self, attempt: int) -> list[list[str]]:
+        """What the members of an attempt left, by rank."""
+        paths = sorted(self.folder.glob(f"{self.job.job_id}.notes.{attempt}.*"))
+        return [path.read_text().split("\n")[:-1] for path in paths]
+
+    def first_round(self, attempt: int) -> int:
+        return int(next(line for line in self.notes(attempt)[0] if line.startswith("begin")).split()[1])
+
+    def assert_whole(self, outcome: TrainingOutcome, undisturbed: str) -> None:
+        assert model_sha256(outcome.model) == undisturbed
+        assert self.told.rounds == list(range(1, ROUNDS + 1))
+        assert [each.record.round for each in outcome.rounds] == self.told.rounds
+        alive = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        held = call_workers(self.client, plugin.inventory, alive, self.job.job_id, seconds=10.0).values()
+        assert not [each for each in held if each is not None and not isinstance(each, Exception)]
+
+
+@pytest.mark.parametrize(
+    ("function", "first_round"),
+    [
+        ("while_loading", 1),
+        ("between_load_and_training", 1),
+        ("in_a_reduction", DYING_ROUND),
+        ("after_the_update", DYING_ROUND),
+        ("two_at_once", DYING_ROUND),
+        ("cut_off", DYING_ROUND),
+        ("fails_once", DYING_ROUND),
+    ],
+)
+def test_at_most_the_round_in_flight_is_trained_again(
+    client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path, function: str, first_round: int
+) -> None:
+    trial = Trial(client, plan, tmp_path)
+    outcome = trial.train(function)
+    trial.assert_whole(outcome, undisturbed)
+    assert trial.first_round(1) == first_round
+    assert trial.notes(2) == []
+    assert f"going on after round {first_round - 1}" in trial.told.warnings[0]
+
+
+def test_when_nobody_holds_anything_the_last_checkpoint_counts(
+    client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
+) -> None:
+    trial = Trial(client, plan, tmp_path, seconds=0.0)
+    outcome = trial.train("all_of_them")
+    trial.assert_whole(outcome, undisturbed)
+    assert 1 < trial.first_round(1) <= DYING_ROUND
+
+
+def test_half_a_checkpoint_leaves_the_one_before(
+    client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
+) -> None:
+    trial = Trial(client, plan, tmp_path, seconds=0.0)
+    trial.assert_whole(trial.train("writing_a_checkpoint"), undisturbed)
+    assert trial.notes(1)
+
+
+def test_a_frozen_member_is_left_out_and_fenced_when_it_wakes(
+    client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
+) -> None:
+    trial = Trial(client, plan, tmp_path)
+    outcome = trial.train("frozen", deadline_seconds=1.0, settle_seconds=0.0)
+    pid = int(trial.notes(0)[1][0].split()[1])
+    try:
+        trial.assert_whole(outcome, undisturbed)
+        assert outcome.workers == 2
+        assert trial.first_round(1) == DYING_ROUND
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    # the woken one answers again, holds nothing of the job, and takes part in the next
+    after = Trial(client, plan, tmp_path)
+    after.assert_whole(after.train("in_a_reduction"), undisturbed)
+
+
+def test_a_member_that_fails_twice_on_the_same_rows_fails_the_job(
+    client: Client, plan: DataPlan, tmp_path: Path
+) -> None:
+    trial = Trial(client, plan, tmp_path)
+    with pytest.raises(TrainingFailed, match="the disk of this machine is gone") as caught:
+        trial.train("fails_always")
+    assert "lost twice on the rows" in caught.value.__notes__[-1]
+    assert (len(trial.notes(1)), trial.notes(2)) == (N_WORKERS, [])

@@ -1,0 +1,236 @@
+"""Checkpoints: what they hold, who may resume from them, where they are kept, and what a full disk does."""
+
+import errno
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from boost_core.binning import make_binning
+from boost_core.catalogue import resolve_config
+from boost_core.records import RoundRecord
+from boost_core.start import ModelSoFar
+from tests.builders import make_table
+from tests.workers.parquet_tables import columns_of, plan_of, write
+from workers import checkpoint_store
+from workers.checkpoint import META, Checkpoint, check_same, facts_of, from_bytes, to_bytes
+from workers.checkpoint_store import CheckpointStore, FolderCheckpoints, MemoryCheckpoints, newest
+from workers.data_plan import DataPlan
+from workers.errors import CheckpointDamaged, CheckpointRefused
+from workers.in_process import train_in_process
+from workers.job import CheckpointSettings, NoProgress, TrainingJob
+from workers.model_file import canonical_json, model_sha256
+from workers.observer import Writer
+
+ROUNDS = 6
+
+
+def job_of(plan: DataPlan, folder: Path, rounds: int = ROUNDS, **changes: Any) -> TrainingJob:
+    learner = {"kind": "hamming_tree", "max_leaves": 4}
+    config = resolve_config(
+        {"algorithm": {"name": "adaboost_mh", "weak_learner": learner}, "rounds": rounds, **changes}
+    )
+    return TrainingJob("job", 1, plan, config, 1, checkpoints=CheckpointSettings(str(folder), 0.0), resume=True)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> DataPlan:
+    train = write(tmp_path / "train.parquet", columns_of(make_table(240, 4, 4, seed=1)))
+    return plan_of(train, write(tmp_path / "valid.parquet", columns_of(make_table(60, 4, 4, seed=2))))
+
+
+class Cancels(NoProgress):
+    """Cancels after so many rounds."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.rounds = after, []
+
+    def rounds_done(self, batch: Any) -> None:
+        self.rounds += [each.record.round for each in batch]
+
+    def cancel_requested(self) -> bool:
+        return len(self.rounds) >= self.after
+
+
+def test_a_cancelled_job_goes_on_where_it_stopped(plan: DataPlan, tmp_path: Path) -> None:
+    job = job_of(plan, tmp_path / "kept")
+    whole = train_in_process(replace(job, checkpoints=None), NoProgress())
+    first = Cancels(2)
+    train_in_process(job, first)
+    stopped = newest(FolderCheckpoints(tmp_path / "kept"), "job")
+    assert stopped is not None
+    assert stopped.n_rounds == len(first.rounds) < ROUNDS
+    second = Cancels(100)
+    resumed = train_in_process(job, second)
+    assert model_sha256(resumed.model) == model_sha256(whole.model)
+    assert second.rounds == list(range(1, ROUNDS + 1))
+    assert [each.record for each in resumed.rounds] == [each.record for each in whole.rounds]
+    kept = FolderCheckpoints(tmp_path / "kept").rounds("job")
+    assert kept[0] == ROUNDS
+    assert len(kept) == 2
+    more = job_of(plan, tmp_path / "kept", rounds=8)
+    undisturbed = train_in_process(replace(more, checkpoints=None), NoProgress())
+    assert model_sha256(train_in_process(more, NoProgress()).model) == model_sha256(undisturbed.model)
+
+
+def small() -> Checkpoint:
+    """A checkpoint without trees."""
+    config = resolve_config({"algorithm": {"name": "adaboost_mh"}, "rounds": 9})
+    binning = make_binning([np.array([0.5, 1e300]), np.empty(0)], [True, False])
+    model = ModelSoFar((), (), (), 1e-7, False)
+    return Checkpoint(config, {"label": "y"}, binning, np.array([3, 4]), 5, (2**64 - 1, 0), model, ())
+
+
+def test_a_checkpoint_of_no_rounds_survives_its_file() -> None:
+    made = small()
+    again = from_bytes(to_bytes(made))
+    assert (again.config, again.facts, again.fingerprints, again.model) == (
+        made.config, made.facts, made.fingerprints, made.model
+    )  # fmt: skip
+    assert again.binning.thresholds.tolist() == [0.5, 1e300]
+    assert again.binning.threshold_start.tolist() == [0, 2, 2]
+    assert again.binning.has_missing.tolist() == [True, False]
+    assert again.class_counts.tolist() == [3, 4]
+
+
+def test_changes_are_named(plan: DataPlan, tmp_path: Path) -> None:
+    job = job_of(plan, tmp_path / "kept")
+    train_in_process(job, NoProgress())
+    for changes, words in (
+        ({"seed": 4}, "seed was 0 and is 4"),
+        ({"max_bins": 16}, "max_bins was 255 and is 16"),
+        ({"rounds": 2}, "has 6 rounds, 2 are asked for"),
+    ):
+        with pytest.raises(CheckpointRefused, match=words):
+            train_in_process(job_of(plan, tmp_path / "kept", **changes), NoProgress())
+    # other values in a file of the same shape
+    write(tmp_path / "train.parquet", columns_of(make_table(240, 4, 4, seed=5)))
+    with pytest.raises(CheckpointRefused, match="the training rows have changed since the checkpoint of round 6"):
+        train_in_process(job_of(plan, tmp_path / "kept", rounds=9), NoProgress())
+    fewer = write(tmp_path / "fewer.parquet", columns_of(make_table(200, 4, 4, seed=1)))
+    other = plan_of(fewer, str(tmp_path / "valid.parquet"))
+    with pytest.raises(CheckpointRefused, match="training rows was 240 and is 200"):
+        train_in_process(job_of(other, tmp_path / "kept"), NoProgress())
+
+
+def test_the_boosting_game_is_not_made_longer(plan: DataPlan) -> None:
+    config = resolve_config({"algorithm": {"name": "os_zero_one"}, "rounds": 9})
+    made = replace(small(), config=config, facts=facts_of(plan))
+    check_same(made, config, plan)
+    with pytest.raises(CheckpointRefused, match="rounds was 9 and is 10"):
+        check_same(made, replace(config, rounds=10), plan)
+
+
+def test_another_format_is_refused_and_damage_is_seen() -> None:
+    content = to_bytes(small())
+    for broken in (b"", content[:-50], content.replace(b'"slack":1e-07', b'"slack":2e-07'), b"no file at all"):
+        with pytest.raises(CheckpointDamaged):
+            from_bytes(broken)
+    table = pa.ipc.open_file(pa.BufferReader(content)).read_all()
+    sink = pa.BufferOutputStream()
+    other = table.replace_schema_metadata(table.schema.metadata | {META: canonical_json({"format": 99})})
+    with pa.ipc.new_file(sink, other.schema) as writer:
+        writer.write_table(other)
+    with pytest.raises(CheckpointRefused, match="has format 99 and this release reads format 1"):
+        from_bytes(bytes(sink.getvalue()))
+
+
+@pytest.fixture(params=["folder", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
+    return FolderCheckpoints(tmp_path / "new" / "folder") if request.param == "folder" else MemoryCheckpoints()
+
+
+def test_the_last_two_are_kept(store: CheckpointStore) -> None:
+    assert store.rounds("a") == []
+    for n_rounds in (1, 5, 10, 12):
+        store.put("a", n_rounds, b"%d" % n_rounds)
+    store.put("a-b", 3, b"other")
+    assert store.rounds("a") == [12, 10]
+    assert store.get("a", 10) == b"10"
+    with pytest.raises(OSError, match=r"a"):
+        store.get("a", 5)
+    store.put("a", 12, b"again")
+    assert store.get("a", 12) == b"again"
+    store.delete("a")
+    assert (store.rounds("a"), store.rounds("a-b")) == ([], [3])
+
+
+@pytest.mark.parametrize("job", ["", "../a", "a/b", ".hidden", "a.b", "a\0b"])
+def test_a_job_id_that_is_no_file_name_is_refused(store: CheckpointStore, job: str) -> None:
+    for call in (store.rounds, store.delete, lambda job: store.put(job, 1, b"")):
+        with pytest.raises(ValueError, match="job id"):
+            call(job)
+
+
+def test_a_damaged_last_one_falls_back_on_the_one_before(store: CheckpointStore) -> None:
+    store.put("a", 3, to_bytes(small()))
+    store.put("a", 7, b"half a file")
+    assert newest(store, "a") is not None
+    store.put("a", 3, b"nor this")
+    with pytest.raises(CheckpointDamaged, match="no checkpoint of job a can be read"):
+        newest(store, "a")
+    assert newest(store, "b") is None
+
+
+def test_a_full_disk_is_told_once_and_leaves_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, told = FolderCheckpoints(tmp_path), []
+    writer = Writer(store, "a", 0.0, told.append)
+    writer.finish(small())
+    assert writer.written == 0
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_store.os, "fsync", full)
+        for _ in range(2):
+            writer.written = -1
+            writer.finish(small())
+    assert len(told) == 1
+    assert "could not be written: No space left on device; training goes on" in told[0]
+    assert store.rounds("a") == [0]
+    assert newest(store, "a") is not None
+    assert [path.name for path in tmp_path.iterdir()] == ["a.0000000000.checkpoint"]
+    writer.finish(small())
+    assert writer.written == 0
+
+
+class Slow(MemoryCheckpoints):
+    """Writes when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "go", threading.Event())
+
+    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+        self.go.wait()  # type: ignore[attr-defined]
+        super().put(job_id, n_rounds, content)
+
+
+def test_training_does_not_wait_for_a_checkpoint() -> None:
+    store, now = Slow(), [0.0]
+    clock: Callable[[], float] = lambda: now[0]  # noqa: E731
+    writer = Writer(store, "a", 10.0, lambda text: None, clock)
+    assert not writer.due()
+    now[0] = 10.0
+    assert writer.due()
+    writer.begin(small())
+    now[0] = 30.0
+    assert not writer.due()  # it is still being written
+    store.go.set()  # type: ignore[attr-defined]
+    writer.finish(None)
+    assert writer.due()
+    assert store.rounds("a") == [0]
+
+
+def test_records_keep_every_bit() -> None:
+    record = RoundRecord(1, 0.1, 1 / 3, 1e-300, -690.0, 1.0, 0.0, None, 0.1, 0.2, None, 4, 80)
+    model = ModelSoFar((), (), (record,), 1 / 7, True)
+    again = from_bytes(to_bytes(replace(small(), model=model, round_seconds=(0.1,))))
+    assert again.model == model
+    assert again.round_seconds == (0.1,)

@@ -1,0 +1,263 @@
+"""A checkpoint: the model so far and all that is needed to go on, as one Arrow IPC file without pickle.
+
+    row t       nodes (feature, kind, bin, missing left, left, right) and payload as lists, multiplier, column
+    metadata    b"edgewise-checkpoint": canonical JSON (format, config, facts of the data, records, sha256)
+                b"thresholds", b"threshold_start", b"has_missing", b"class_counts", b"round_start": little-endian arrays
+
+Nothing in it depends on how many members trained: it is resumed on a cluster of any size.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from boost_core.binning import Binning
+from boost_core.config import TrainingConfig
+from boost_core.decoding import plain_decoding
+from boost_core.fitted import Speech
+from boost_core.forest import make_forest
+from boost_core.model import Forest
+from boost_core.records import RoundRecord
+from boost_core.replay import rounds_of
+from boost_core.start import ModelSoFar
+from workers.data_plan import DataPlan
+from workers.errors import CheckpointDamaged, CheckpointRefused
+from workers.model_file import NONSENSE, canonical_json
+
+CHECKPOINT_FORMAT = 1
+META = b"edgewise-checkpoint"
+NODE_LISTS = {
+    "node_feature": "<i4", "node_kind": "i1", "node_bin": "<i4", "node_missing_left": "?", "node_left": "<i4",
+    "node_right": "<i4",
+}  # fmt: skip
+ARRAYS = {
+    "thresholds": "<f8",
+    "threshold_start": "<i8",
+    "has_missing": "?",
+    "class_counts": "<i8",
+    "round_start": "<i8",
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a job has come to.
+
+    facts: what the plan said of the data, JSON-ready; class_counts, n_train, n_valid: as in
+    TrainingData; n_rows: training rows that are used; fingerprints: of the
+    training and of the validation rows; round_seconds: what each round took.
+    """
+
+    config: TrainingConfig
+    facts: Mapping[str, Any]
+    binning: Binning
+    class_counts: NDArray[np.int64]
+    n_rows: int
+    n_train: int
+    n_valid: int
+    fingerprints: tuple[int, int]
+    model: ModelSoFar
+    round_seconds: tuple[float, ...]
+
+    @property
+    def n_rounds(self) -> int:
+        return self.model.n_rounds
+
+
+def facts_of(plan: DataPlan) -> dict[str, Any]:
+    """What must be the same when a job is resumed, besides what its rows hold."""
+    return {
+        "features": [[feature.name, feature.type] for feature in plan.features],
+        "label": plan.label,
+        "weight": plan.weight,
+        "classes": list(plan.classes),
+        "training rows": plan.train.n_rows,
+        "validation rows": plan.valid.n_rows if plan.valid else 0,
+    }
+
+
+def check_same(checkpoint: Checkpoint, config: TrainingConfig, plan: DataPlan) -> None:
+    """Errors: CheckpointRefused names what is not as it was. More rounds may be asked for than before, or fewer.
+
+    The rows themselves are compared once they are read: see `check_fingerprints`.
+    """
+    own, asked = _flat(checkpoint.config.to_dict()), _flat(config.to_dict())
+    if config.algorithm.name != "os_zero_one":  # its steps depend on how many rounds there will be
+        own["rounds"] = asked["rounds"]
+    own |= _flat({"data": dict(checkpoint.facts)})
+    asked |= _flat({"data": facts_of(plan)})
+    changed = [name for name in sorted(own.keys() | asked.keys()) if own.get(name) != asked.get(name)]
+    if changed:
+        told = "; ".join(f"{name} was {own.get(name)!r:.100} and is {asked.get(name)!r:.100}" for name in changed)
+        raise CheckpointRefused(f"the checkpoint belongs to another training: {told}; submit it as a new job")
+    if config.rounds < checkpoint.n_rounds:
+        raise CheckpointRefused(
+            f"the checkpoint has {checkpoint.n_rounds} rounds, {config.rounds} are asked for; ask for at least as many"
+        )
+
+
+def check_fingerprints(checkpoint: Checkpoint, found: tuple[int, int]) -> None:
+    """Errors: CheckpointRefused if the rows hold something else than when the checkpoint was written."""
+    for kind, own, now in zip(("training", "validation"), checkpoint.fingerprints, found, strict=True):
+        if own != now:
+            raise CheckpointRefused(
+                f"the {kind} rows have changed since the checkpoint of round {checkpoint.n_rounds}: their fingerprint "
+                f"was {own:016x} and is {now:016x}; restore the files, or submit a new job"
+            )
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        inner = f"{prefix}{name}"
+        flat |= _flat(value, f"{inner}.") if isinstance(value, Mapping) else {inner: _listed(value)}
+    return flat
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def to_bytes(checkpoint: Checkpoint) -> bytes:
+    """The content of the checkpoint's file."""
+    model, binning = checkpoint.model, checkpoint.binning
+    forest = make_forest(list(model.rounds), list(model.multipliers), plain_decoding(2), binning)
+    held = vars(forest) | vars(binning) | {"class_counts": checkpoint.class_counts}
+    arrays = {name: np.ascontiguousarray(held[name].astype(dtype)) for name, dtype in ARRAYS.items()}
+    columns = {name: _lists(held[name].astype(dtype), forest.node_start) for name, dtype in NODE_LISTS.items()}
+    columns["payload"] = _lists(forest.payload.reshape(-1), forest.leaf_start * forest.payload.shape[1])
+    columns |= {name: pa.array(held[name]) for name in ("multiplier", "column")}
+    meta = {
+        "format": CHECKPOINT_FORMAT,
+        "config": checkpoint.config.to_dict(),
+        "facts": dict(checkpoint.facts),
+        "n_rows": checkpoint.n_rows,
+        "n_train": checkpoint.n_train,
+        "n_valid": checkpoint.n_valid,
+        "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
+        "speech": forest.speech.value,
+        "n_outputs": forest.payload.shape[1],
+        "records": [asdict(record) for record in model.records],
+        "round_seconds": list(checkpoint.round_seconds),
+        "slack": model.slack,
+        "perfect": model.perfect,
+    }
+    table = pa.table(columns)
+    meta["sha256"] = _digest(meta, table, {name: array.tobytes() for name, array in arrays.items()})
+    metadata = {META: canonical_json(meta)} | {name.encode(): array.tobytes() for name, array in arrays.items()}
+    table = table.replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:
+    """Over everything but itself."""
+    digest = hashlib.sha256(canonical_json({name: value for name, value in meta.items() if name != "sha256"}))
+    for name in ARRAYS:
+        digest.update(arrays[name])
+    for name in table.column_names:
+        column = table.column(name)
+        flat = _numbers(column)
+        digest.update(f"{name}{len(column)}".encode() + np.ascontiguousarray(flat).tobytes())
+    return digest.hexdigest()
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """The values of a column or of its lists, and the lists' lengths."""
+    parts = [np.empty(0, np.int64)]
+    for chunk in column.chunks:
+        if pa.types.is_large_list(chunk.type):
+            parts += [chunk.flatten().to_numpy(zero_copy_only=False), chunk.value_lengths().to_numpy()]
+        else:
+            parts.append(chunk.to_numpy())
+    return np.concatenate([part.astype(np.int64) for part in parts])
+
+
+def _lists(values: NDArray[Any], starts: NDArray[np.int64]) -> pa.Array:
+    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(values))
+
+
+def from_bytes(content: bytes) -> Checkpoint:
+    """The inverse of `to_bytes`. Errors: CheckpointDamaged; CheckpointRefused for another format."""
+    try:
+        with pa.ipc.open_file(pa.BufferReader(content)) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+        meta = json.loads(table.schema.metadata[META])
+        written = meta["format"]
+    except (OSError, *NONSENSE) as error:
+        raise CheckpointDamaged("the file is not a checkpoint, or only a part of one") from error
+    if written != CHECKPOINT_FORMAT:
+        raise CheckpointRefused(
+            f"the checkpoint has format {written!r} and this release reads format {CHECKPOINT_FORMAT}; "
+            "submit the job again, or resume it with the release that wrote it"
+        )
+    try:
+        arrays = {name: table.schema.metadata[name.encode()] for name in ARRAYS}
+        if _digest(meta, table, arrays) != meta["sha256"]:
+            raise ValueError("its content does not match its sha256")
+        return _assemble(meta, table, arrays)
+    except NONSENSE as error:
+        raise CheckpointDamaged(f"the checkpoint is damaged: {error}") from error
+
+
+def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -> Checkpoint:
+    arrays = {name: np.frombuffer(raw[name], dtype).copy() for name, dtype in ARRAYS.items()}
+    rounds = rounds_of(_forest(meta, table, arrays["round_start"]))
+    records = tuple(RoundRecord(**record) for record in meta["records"])
+    model = ModelSoFar(
+        tuple(fitted for fitted, _ in rounds),
+        tuple(multipliers for _, multipliers in rounds),
+        records,
+        meta["slack"],
+        meta["perfect"],
+    )
+    first, last = meta["fingerprints"]
+    return Checkpoint(
+        config=TrainingConfig.from_dict(meta["config"]),
+        facts=meta["facts"],
+        binning=Binning(arrays["thresholds"], arrays["threshold_start"], arrays["has_missing"]),
+        class_counts=arrays["class_counts"],
+        n_rows=meta["n_rows"],
+        n_train=meta["n_train"],
+        n_valid=meta["n_valid"],
+        fingerprints=(int(first, 16), int(last, 16)),
+        model=model,
+        round_seconds=tuple(meta["round_seconds"]),
+    )
+
+
+def _forest(meta: dict[str, Any], table: pa.Table, round_start: NDArray[np.int64]) -> Forest:
+    speech, n_outputs = Speech(meta["speech"]), int(meta["n_outputs"])
+    lists = {name: _from_lists(table.column(name), dtype) for name, dtype in NODE_LISTS.items()}
+    payload, payload_start = _from_lists(table.column("payload"), "<i4")
+    decoding = plain_decoding(2)  # nobody asks a model so far for classes
+    return Forest(
+        node_start=lists["node_feature"][1],
+        leaf_start=payload_start // n_outputs,
+        node_threshold=np.full(lists["node_feature"][0].shape[0], np.nan),
+        payload=payload.reshape(-1, n_outputs),
+        multiplier=np.array(table.column("multiplier").to_numpy(), "<i8"),
+        column=np.array(table.column("column").to_numpy(), "<i4"),
+        round_start=round_start,
+        speech=speech,
+        n_columns=2,
+        decoding=decoding,
+        **{name: values for name, (values, _) in lists.items()},
+    )
+
+
+def _from_lists(column: pa.ChunkedArray, dtype: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The values of all lists and where each begins."""
+    array = column.combine_chunks()
+    lengths = array.value_lengths().to_numpy() if len(array) else np.empty(0, np.int64)
+    values = array.flatten().to_numpy(zero_copy_only=False) if len(array) else np.empty(0)
+    return np.array(values, dtype), np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

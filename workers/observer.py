@@ -1,0 +1,140 @@
+"""Follows the rounds of a member: times them, passes them on, and writes checkpoints without holding them up."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from boost_core.records import Phase, RoundRecord
+from boost_core.start import ModelSoFar
+from workers.checkpoint import Checkpoint, to_bytes
+from workers.checkpoint_store import CheckpointStore
+from workers.job import Progress, RoundProgress, Warned
+from workers.shelf import Kept, brought_up
+
+PHASES = ("read", "bin", "compile", "train", "validate")
+
+
+@dataclass
+class Clock:
+    """Seconds spent in each phase; exactly one phase runs at a time."""
+
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    phase: str = "read"
+    _since: float = field(default_factory=time.perf_counter)
+
+    def enter(self, phase: str) -> None:
+        """Charge the time since the last call to the phase that ends now."""
+        now = time.perf_counter()
+        self.seconds[self.phase] += now - self._since
+        self.phase, self._since = phase, now
+
+
+class Writer:
+    """Writes checkpoints of one job in a thread of its own, one at a time, at most one every so many seconds.
+
+    A checkpoint that cannot be written is told of once, until one can be again; the one before it stays.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        job_id: str,
+        seconds: float,
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._job_id, self._seconds, self._warn, self._clock = store, job_id, seconds, warn, clock
+        self._last = clock()
+        self._thread: threading.Thread | None = None
+        self._trouble: str | None = None
+        self._told: str | None = None
+        self.written = -1  # rounds of the last checkpoint
+
+    def due(self) -> bool:
+        """Whether it is time, and nothing is being written; also tells of trouble. From the member's thread."""
+        self._tell()
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        return self._clock() - self._last >= self._seconds
+
+    def begin(self, checkpoint: Checkpoint) -> None:
+        """Write in the background."""
+        self._last = self._clock()
+        self._thread = threading.Thread(target=self._write, args=(checkpoint,), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    def finish(self, checkpoint: Checkpoint | None) -> None:
+        """Wait for what is being written, then write this one, if it is newer."""
+        if self._thread is not None:
+            self._thread.join()
+        if checkpoint is not None and checkpoint.n_rounds > self.written:
+            self._write(checkpoint)
+        self._tell()
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        try:
+            self._store.put(self._job_id, checkpoint.n_rounds, to_bytes(checkpoint))
+        except Exception as error:  # training goes on whatever happens to a disk
+            why = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+            self._trouble = (
+                f"the checkpoint of round {checkpoint.n_rounds} could not be written: {why}; training goes on, and "
+                f"the checkpoint of {describe(self.written)} stays"
+            )
+        else:
+            self.written, self._trouble, self._told = checkpoint.n_rounds, None, None
+
+    def _tell(self) -> None:
+        trouble = self._trouble
+        if trouble is not None and self._told is None:
+            self._told = trouble
+            self._warn(trouble)
+
+
+def describe(n_rounds: int) -> str:
+    """Which checkpoint there is."""
+    return f"round {n_rounds}" if n_rounds >= 0 else "an earlier run, if there is one,"
+
+
+class TrainingObserver:
+    """Times the rounds and passes them on. Only rank 0 reports and writes: all members have the same records."""
+
+    def __init__(self, clock: Clock, progress: Progress, kept: Kept, reports: bool, writer: Writer | None) -> None:
+        self._clock, self._progress, self._kept = clock, progress, kept
+        self._reports, self._writer = reports, writer
+        self._train_before = clock.seconds["train"]
+        base = kept.base
+        pairs = zip(base.model.records, base.round_seconds, strict=True)
+        self.rounds: list[RoundProgress] = [RoundProgress(record, seconds) for record, seconds in pairs]
+        if reports and self.rounds:
+            progress.rounds_done(self.rounds)
+
+    def enter(self, phase: Phase) -> None:
+        self._clock.enter(phase.value)
+
+    def round_done(self, record: RoundRecord) -> None:
+        self._clock.enter(self._clock.phase)
+        spent = self._clock.seconds["train"]
+        self.rounds.append(RoundProgress(record, spent - self._train_before))
+        self._train_before = spent
+        if self._reports:
+            self._progress.rounds_done([self.rounds[-1]])
+
+    def keep(self, so_far: Callable[[], ModelSoFar]) -> None:
+        """The shelf finds the model here if this run breaks."""
+        self._kept.so_far = so_far
+        if self._writer is not None and self._writer.due():
+            self._writer.begin(self.checkpoint())
+
+    def checkpoint(self) -> Checkpoint:
+        """What there is now."""
+        seconds = tuple(each.seconds for each in self.rounds)
+        return replace(brought_up(self._kept), round_seconds=seconds)
+
+    def stop_requested(self) -> bool:
+        return self._progress.cancel_requested()
+
+
+def teller(progress: Progress) -> Callable[[str], None]:
+    """How to warn whoever follows."""
+    return progress.warn if isinstance(progress, Warned) else lambda text: None

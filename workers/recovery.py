@@ -1,0 +1,108 @@
+"""Forms a job's gang again when it broke, until it has trained, or until it is no use.
+
+    gang broke -> who is left, and what do they hold -> new gang, new fence -> only lost rows move -> the rounds go on
+
+A break is of use as long as rounds are finished between two of them; a member that is lost twice on the same rows
+without that fails the job with its reason.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from distributed import Client
+
+from boost_core.shard import RowRange
+from workers.errors import GangBroken, GangUnavailable, TrainingFailed
+from workers.job import ATTEMPTS, Assignment, MemberOutcome, Progress, TrainingJob, Warned
+from workers.restart import Remains, clear_shelves, stored, survey
+
+Attempt = Callable[[TrainingJob, "Plan"], list[MemberOutcome]]
+
+
+@dataclass
+class Plan:
+    """How an attempt forms its gang. first: nothing is left of a gang before; assignments: filled in once there is one,
+    by address."""
+
+    remains: Remains
+    n_workers: int | None
+    first: bool = True
+    avoid: tuple[str, ...] = ()
+    assignments: dict[str, Assignment] | None = None
+
+    def lost_rows(self, lost: tuple[str, ...]) -> list[RowRange]:
+        """Training rows of the lost workers."""
+        return [rows for address in lost if self.assignments for rows in self.assignments[address].train_ranges]
+
+
+@dataclass
+class _Break:
+    """The last one: how far the job had come, and what was lost."""
+
+    n_rounds: int
+    lost: list[RowRange]
+    times: int = 1
+
+
+class Recovery:
+    """One run of a job over all its gangs. most: how often a gang may break in all."""
+
+    def __init__(self, client: Client, job: TrainingJob, progress: Progress, most: int) -> None:
+        self._client, self._job, self._progress = client, job, progress
+        self._most = min(most, ATTEMPTS - 1)
+        self._last: _Break | None = None
+
+    def run(self, attempt: Attempt, n_workers: int | None) -> list[MemberOutcome]:
+        """Attempt after attempt. Errors: those of the attempt; the last GangBroken where another would be no use."""
+        plan = Plan(stored(self._job), n_workers)
+        try:
+            for number in range(self._most + 1):
+                try:
+                    return attempt(replace(self._job, attempt=number), plan)
+                except GangBroken as broken:
+                    if number == self._most:
+                        raise
+                    plan = self._after(broken, plan)
+                except GangUnavailable as error:
+                    if plan.first:
+                        raise
+                    raise GangUnavailable(f"the gang broke and could not be formed again: {error}") from error
+        finally:
+            if self._last is not None or self._most:
+                with suppress(TrainingFailed):  # a scheduler that is gone has taken the workers along
+                    clear_shelves(self._client, self._job.job_id)
+        raise AssertionError("unreachable")
+
+    def _after(self, broken: GangBroken, plan: Plan) -> Plan:
+        """The next plan. Errors: the break itself, if it came twice in one place."""
+        began = time.monotonic()
+        # from now on the job's checkpoints are its own, whether or not it was resumed
+        remains = survey(self._client, replace(self._job, resume=True))
+        rows, last = plan.lost_rows(broken.lost), self._last
+        stuck = last is not None and remains.n_rounds <= last.n_rounds
+        if last is not None and stuck and _meet(rows, last.lost):
+            told = ", ".join(f"{start}..{stop - 1}" for start, stop in rows)
+            broken.add_note(f"members were lost twice on the rows {told} without a finished round between")
+            raise broken
+        if last is not None and stuck and last.times >= 3:
+            broken.add_note("the gang broke four times without a finished round between")
+            raise broken
+        self._last = _Break(remains.n_rounds, rows, last.times + 1 if last is not None and stuck else 1)
+        self._tell(broken, remains, time.monotonic() - began)
+        size = len(plan.assignments) if plan.assignments else plan.n_workers
+        # no one is lost and yet it broke again: two of them cannot reach each other, and one must go
+        avoid = broken.suspects[:1] if stuck and not broken.lost else ()
+        return Plan(remains, size, first=False, avoid=(*plan.avoid, *avoid))
+
+    def _tell(self, broken: GangBroken, remains: Remains, seconds: float) -> None:
+        if isinstance(self._progress, Warned):
+            self._progress.warn(
+                f"{broken}; going on after round {remains.n_rounds} with the rows that {len(remains.held)} workers "
+                f"still hold (looked up in {seconds:.1f} s)"
+            )
+
+
+def _meet(first: list[RowRange], second: list[RowRange]) -> bool:
+    return any(a < d and c < b for a, b in first for c, d in second)

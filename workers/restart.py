@@ -1,0 +1,95 @@
+"""From where a job goes on: what survivors of a broken gang hold, or else its last checkpoint.
+
+The survivors differ by a round at most, and whatever the furthest of them has finished is the model so far for all:
+every member would have come to the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distributed import Client
+
+from workers import plugin
+from workers.assignment import Holdings
+from workers.checkpoint import check_same, from_bytes, to_bytes
+from workers.checkpoint_store import FolderCheckpoints, newest
+from workers.cluster_calls import call_workers, known_workers
+from workers.job import TrainingJob
+from workers.shelf import Inventory
+
+SURVEY_SECONDS = 2.0  # a worker that does not say in this time what it holds is counted as lost
+FETCH_SECONDS = 30.0  # for the model so far of one worker
+CLEAR_SECONDS = 0.5  # the scheduler delivers the call later too
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What a new gang can build on. resume: a checkpoint, None = begin anew; held: by worker, the rows it keeps."""
+
+    resume: bytes | None = None
+    n_rounds: int = 0
+    held: Mapping[str, Holdings] = field(default_factory=dict)
+
+    def holdings(self, workers: Sequence[str]) -> list[Holdings]:
+        """By rank; nothing for a worker that is new to the job."""
+        return [self.held.get(address, ((), ())) for address in workers]
+
+
+def last_checkpoint(job: TrainingJob) -> bytes | None:
+    """The job's last checkpoint, if it is to be resumed and there is one.
+
+    Errors: CheckpointRefused names what differs between it and the job; CheckpointDamaged; OSError.
+    """
+    if not job.resume or job.checkpoints is None:
+        return None
+    checkpoint = newest(FolderCheckpoints(Path(job.checkpoints.folder)), job.checkpoint_name)
+    if checkpoint is None:
+        return None
+    check_same(checkpoint, job.config, job.plan)
+    return to_bytes(checkpoint)
+
+
+def stored(job: TrainingJob) -> Remains:
+    """What is left when no worker holds anything."""
+    resume = last_checkpoint(job)
+    return Remains(resume, from_bytes(resume).n_rounds if resume else 0)
+
+
+def survey(client: Client, job: TrainingJob) -> Remains:
+    """Ask all workers what they hold of a job. Errors: SchedulerLost; as last_checkpoint."""
+    fallback = stored(job)
+    live = sorted(address for address, worker in known_workers(client, FETCH_SECONDS).items() if worker.ready)
+    answers = call_workers(client, plugin.inventory, live, job.job_id, seconds=SURVEY_SECONDS)
+    found = {address: answer for address, answer in answers.items() if isinstance(answer, Inventory)}
+    if not found:
+        return fallback
+    best = max(found, key=lambda address: (found[address].n_rounds, found[address].fence))
+    resume: Any = call_workers(client, plugin.shelved, [best], job.job_id, seconds=FETCH_SECONDS)[best]
+    if not isinstance(resume, bytes):
+        return fallback
+    held = disjoint(found)
+    if fallback.n_rounds > found[best].n_rounds:
+        return Remains(fallback.resume, fallback.n_rounds, held)
+    return Remains(resume, found[best].n_rounds, held)
+
+
+def disjoint(found: Mapping[str, Inventory]) -> dict[str, Holdings]:
+    """Who keeps its rows: those of the newest run first; one whose rows went to another since then keeps none."""
+    held: dict[str, Holdings] = {}
+    for address, each in sorted(found.items(), key=lambda item: -item[1].fence):
+        own = (each.train_ranges, each.valid_ranges)
+        if not any(_overlap(own[kind], other[kind]) for other in held.values() for kind in (0, 1)):
+            held[address] = own
+    return held
+
+
+def _overlap(first: Sequence[tuple[int, int]], second: Sequence[tuple[int, int]]) -> bool:
+    return any(a < d and c < b for a, b in first for c, d in second)
+
+
+def clear_shelves(client: Client, job_id: str) -> None:
+    """The job is over: no worker holds its rows any longer than it takes to hear of it."""
+    live = sorted(known_workers(client, CLEAR_SECONDS))
+    call_workers(client, plugin.clear, live, job_id, seconds=CLEAR_SECONDS)
