@@ -94,7 +94,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
         figures = [f"{row[name]:.1f}" for name in ("train_seconds", "compile_seconds", "peak_memory_mb")]
         times = [f"{row[name]:.2f}" for name in ("times_seconds", "times_memory")]
         table.add_row(row["algorithm"], f"{row['classes']:,}", str(row["rounds"]), *figures, *times)
-    console = Console()
+    console = Console(width=120)
     console.print(machine_line())
     console.print(table)
 
