@@ -39,12 +39,12 @@ class Collective(Protocol):
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
         """Elementwise maximum over members (int64 or float64 without NaN)."""
 
-    def reduce_scatter(self, histograms: Integers, bounds: Integers) -> Integers:
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
         """Sum histograms over members and keep this member's slice.
 
         histograms: C-contiguous int64 [n_nodes, n_bins, n_channels]; bounds: int64 [size + 1], ascending from 0
-        to n_bins, equal on all members. Returns the sums of [:, bounds[rank]:bounds[rank + 1], :], C-contiguous;
-        the slice may be empty.
+        to n_bins, equal on all members; n_used: channels that count, the first ones; the others do not travel (None:
+        all). Returns the sums of [:, bounds[rank]:bounds[rank + 1], :n_used]; the slice may be empty.
         """
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
@@ -70,8 +70,8 @@ class Alone:
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
         return values
 
-    def reduce_scatter(self, histograms: Integers, bounds: Integers) -> Integers:
-        return histograms
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
+        return histograms[:, :, :n_used]
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         return [values]

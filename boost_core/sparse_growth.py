@@ -26,7 +26,6 @@ from boost_core.cut import (
     FeatureSlices,
     partition,
 )
-from boost_core.gang_growth import _name_leaves
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_search import (
@@ -34,6 +33,7 @@ from boost_core.sparse_search import (
     count_entries,
     fill_table,
     leaf_sums,
+    name_segments,
     node_entries,
     number_labels,
     search_sparse,
@@ -325,7 +325,7 @@ class _SparseGrowing:
         """The tree, its value that of the whole gain matrix."""
         leaf_of_row = np.empty(self._member.shard.n_rows, np.int32)
         segments = np.array([(leaf.start, leaf.stop) for leaf in self._leaves], np.int64)
-        _name_leaves(self._member.order, segments, leaf_of_row)
+        name_segments(self._member.order, segments, leaf_of_row)
         nodes = np.array(self._nodes, np.int64).reshape(len(self._nodes), NODE_FIELDS)
         payload = np.array([[leaf.label] for leaf in self._leaves], np.int32)
         return Tree(nodes, payload, sum(leaf.value for leaf in self._leaves) - offset, leaf_of_row)

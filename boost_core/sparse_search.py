@@ -241,3 +241,11 @@ def leaf_sums(rows, cold, hot, classes, seen, scratch, labels, sums):  # type: i
         sums[k] = scratch[label]
         scratch[label], seen[label] = 0, False
     return count
+
+
+@kernel
+def name_segments(order, segments, leaf_of_row):  # type: ignore[no-untyped-def]
+    """leaf_of_row (OUT, int32 [n_rows]): the index of the segment (int64 [n_leaves, 2], of order) each row is in."""
+    for leaf in range(segments.shape[0]):
+        for k in range(segments[leaf, 0], segments[leaf, 1]):
+            leaf_of_row[order[k]] = leaf

@@ -29,8 +29,8 @@ class Mirrored(Alone):
     def sum(self, values: Integers) -> Integers:
         return 2 * values
 
-    def reduce_scatter(self, histograms: Integers, bounds: Integers) -> Integers:
-        return 2 * histograms[:, bounds[0] : bounds[1]]
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
+        return 2 * histograms[:, bounds[0] : bounds[1], :n_used]
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         return [values, values]

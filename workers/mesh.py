@@ -4,17 +4,14 @@
     in two (large)     member r adds up slice r of all (reduce-scatter), then sends the sums (all-gather)
 
 Measured between two processes on two cores: 80 KB direct 0.05 ms, in two 0.11 ms; 8 MB direct 5.1-5.8 ms, in
-two 4.2-5.1 ms. Sending int32 where the values fit gave 3.7-4.4 ms there and lost at every smaller size, so
-nothing is converted. Fixed socket buffers of 1 or 4 MB were no faster than the system's growing ones.
+two 4.2-5.1 ms. Values that fit int32 travel as such (wire.py): half the bytes, for a pass over the data. Fixed socket
+buffers of 1 or 4 MB were no faster than the system's growing ones.
 
 Every operation exchanges messages with all other members at once. None waits for a member that itself waits
 for a third, so the one named by DeadlinePassed is the silent one.
 """
 
 import itertools
-import math
-import select
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,11 +22,14 @@ from numpy.typing import NDArray
 
 from boost_core.collective import Integers
 from boost_core.errors import DeadlinePassed
-from workers.link import CHUNK, Accumulator, Fixed, Incoming, Link, Part, Ragged, as_bytes
+from workers.incoming import CHUNK, Accumulator, Fixed, Incoming, Part, Ragged, as_bytes
+from workers.link import Link
 from workers.messages import Header, Kind, Place, RunEnded, dtype_code, job_digest
+from workers.waiting import Waiting
+from workers.wire import Combine, SendBuffers, add_values, keep_larger, warm_up
 
 T = TypeVar("T", bound=np.generic)
-DIRECT_BYTES = 1 << 18  # see the measurement above: the two ways cross between 80 and 320 KB
+DIRECT_BYTES = 1 << 18  # of what a member sends in all; the two ways cross between 80 and 320 KB (see above)
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class Member:
 
 
 class Outgoing(NamedTuple):
-    """What goes to one member: its length along axis 0, its bytes, and where they are."""
+    """What goes to one member: the array's length along axis 0, its bytes as views, and whether they are narrow."""
 
     n_rows: int
-    n_bytes: int
     views: list[memoryview]
+    narrow: bool = False
 
     @classmethod
-    def of(cls, array: NDArray[Any]) -> "Outgoing":
-        """A contiguous array as a whole."""
-        return cls(array.shape[0], array.nbytes, as_bytes(array))
+    def of(cls, payload: NDArray[Any], n_rows: int | None = None) -> "Outgoing":
+        """A contiguous array as a whole; n_rows: where the payload is the flat form of another array."""
+        return cls(payload.shape[0] if n_rows is None else n_rows, as_bytes(payload), payload.dtype == np.int32)
 
 
 class MeshCollective:
@@ -85,7 +85,10 @@ class MeshCollective:
         self._deadlines = deadlines or Deadlines()
         self._place = Place(job_digest(member.job_id), member.run, 0, 0)
         self._scratch: dict[int, NDArray[np.uint8]] = {}
+        self._buffers = SendBuffers()
+        self._waiting = Waiting()
         self._ended = ""
+        warm_up()
 
     def __enter__(self) -> Self:
         return self
@@ -99,27 +102,28 @@ class MeshCollective:
         self._place = self._place._replace(round=number, step=0)
 
     def sum(self, values: Integers) -> Integers:
-        return self._all_reduce(Kind.SUM, np.add, values)
+        return self._all_reduce(Kind.SUM, add_values, values)
 
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
-        return self._all_reduce(Kind.MAX, np.maximum, values)
+        return self._all_reduce(Kind.MAX, keep_larger, values)
 
-    def reduce_scatter(self, histograms: Integers, bounds: Integers) -> Integers:
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
+        n_nodes, _, n_channels = histograms.shape
+        n_used = n_channels if n_used is None else n_used
         if self.size == 1:
-            return histograms
-        n_nodes = histograms.shape[0]
-        own = histograms[:, bounds[self.rank] : bounds[self.rank + 1], :]
-        # With one node the slice is contiguous: the first addition writes the copy.
-        sums = np.empty_like(own) if n_nodes == 1 else np.array(own, order="C")
-        accumulator = Accumulator(np.add, (own if n_nodes == 1 else sums).reshape(-1), sums.reshape(-1))
+            return histograms[:, :, :n_used]
+        start, stop = int(bounds[self.rank]), int(bounds[self.rank + 1])
+        sums = np.ascontiguousarray(histograms[:, start:stop, :n_used])
+        if sums.base is not None or sums is histograms:
+            sums = sums.copy()
+        flat = sums.reshape(-1)
         header = self._header(Kind.REDUCE_SCATTER, sums)
 
         def outgoing(rank: int) -> Outgoing:
-            start, stop = bounds[rank], bounds[rank + 1]
-            views = [view for node in histograms for view in as_bytes(node[start:stop])]
-            return Outgoing(n_nodes, sum(map(len, views)), views)
+            bins = (int(bounds[rank]), int(bounds[rank + 1]))
+            return Outgoing.of(self._buffers.histograms(rank, histograms, bins, n_used), n_nodes)
 
-        self._exchange(header, outgoing, self._parts_of(header, accumulator))
+        self._exchange(header, outgoing, self._parts_of(header, Accumulator(add_values, flat, flat)))
         return sums
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
@@ -128,7 +132,8 @@ class MeshCollective:
         array = np.ascontiguousarray(values)
         header = self._header(Kind.ALL_GATHER, array)
         received = {rank: Ragged(header, array.shape[1:], array.dtype) for rank in self._links}
-        self._exchange(header, lambda _: Outgoing.of(array), received.__getitem__)
+        message = Outgoing(array.shape[0], as_bytes(array))
+        self._exchange(header, lambda _: message, received.__getitem__)
         return [array if rank == self.rank else received[rank].array for rank in range(self.size)]
 
     def barrier(self) -> None:
@@ -146,42 +151,36 @@ class MeshCollective:
         for link in self._links.values():
             link.close()
 
-    def _all_reduce(self, kind: Kind, combine: np.ufunc, values: NDArray[T]) -> NDArray[T]:
+    def _all_reduce(self, kind: Kind, combine: Combine, values: NDArray[T]) -> NDArray[T]:
         if self.size == 1:
             return values
         own = np.asarray(values, order="C").reshape(-1)
         out = np.empty_like(own)
-        if own.nbytes <= DIRECT_BYTES:
+        if own.nbytes * (self.size - 1) <= DIRECT_BYTES:
             self._reduce_direct(kind, combine, own, out)
         else:
             self._reduce_in_two(kind, combine, own, out)
         return out.reshape(values.shape)
 
-    def _reduce_direct(self, kind: Kind, combine: np.ufunc, own: NDArray[Any], out: NDArray[Any]) -> None:
-        accumulator = Accumulator(combine, own, out)
+    def _reduce_direct(self, kind: Kind, combine: Combine, own: NDArray[Any], out: NDArray[Any]) -> None:
         header = self._header(kind, own)
-        self._exchange(
-            header,
-            lambda _: Outgoing.of(own),
-            self._parts_of(header, accumulator),
-        )
+        message = Outgoing.of(self._buffers.flat(self.rank, own), own.shape[0])
+        self._exchange(header, lambda _: message, self._parts_of(header, Accumulator(combine, own, out)))
 
-    def _reduce_in_two(self, kind: Kind, combine: np.ufunc, own: NDArray[Any], out: NDArray[Any]) -> None:
+    def _reduce_in_two(self, kind: Kind, combine: Combine, own: NDArray[Any], out: NDArray[Any]) -> None:
         cuts = [own.size * rank // self.size for rank in range(self.size + 1)]
         parts = [slice(start, stop) for start, stop in itertools.pairwise(cuts)]
-        accumulator = Accumulator(combine, own[parts[self.rank]], out[parts[self.rank]])
-        header = self._header(kind, own[parts[self.rank]])
-        self._exchange(
-            header,
-            lambda rank: Outgoing.of(own[parts[rank]]),
-            self._parts_of(header, accumulator),
-        )
+        mine = out[parts[self.rank]]
+        header = self._header(kind, mine)
+
+        def outgoing(rank: int) -> Outgoing:
+            part = own[parts[rank]]
+            return Outgoing.of(self._buffers.flat(rank, part), part.shape[0])
+
+        self._exchange(header, outgoing, self._parts_of(header, Accumulator(combine, own[parts[self.rank]], mine)))
         headers = {rank: self._header(kind, out[part]) for rank, part in enumerate(parts)}
-        self._exchange(
-            headers[self.rank],
-            lambda _: Outgoing.of(out[parts[self.rank]]),
-            lambda rank: Fixed(headers[rank], out[parts[rank]]),
-        )
+        message = Outgoing.of(self._buffers.flat(self.rank, mine), mine.shape[0])
+        self._exchange(headers[self.rank], lambda _: message, lambda rank: Fixed(headers[rank], out[parts[rank]]))
 
     def _header(self, kind: Kind, array: NDArray[Any]) -> Header:
         """What every member's message of the next exchange looks like if it holds such an array."""
@@ -191,19 +190,25 @@ class MeshCollective:
         """Messages that are combined as they come, through room for one chunk a member that is kept."""
         for rank in self._links.keys() - self._scratch.keys():
             self._scratch[rank] = np.empty(8 * CHUNK, np.uint8)
-        dtype = accumulator.out.dtype
-        return lambda rank: Part(header, accumulator, self._scratch[rank].view(dtype))
+        return lambda rank: Part(header, accumulator, self._scratch[rank])
 
     def _exchange(
         self, header: Header, outgoing: Callable[[int], Outgoing], incoming: Callable[[int], Incoming]
     ) -> None:
         """Send every other member its message and receive theirs. One step."""
         try:
+            sent: Outgoing | None = None
+            announced = memoryview(b"")
             for rank, link in self._links.items():
                 message = outgoing(rank)
-                announced = Header(header.place, header.kind, header.dtype, message.n_rows, message.n_bytes)
-                link.begin([memoryview(announced.pack()), *message.views], incoming(rank))
-                self.bytes_sent += message.n_bytes
+                if message is not sent:
+                    sent, n_bytes = message, sum(map(len, message.views))
+                    announced = memoryview(
+                        header._replace(n_rows=message.n_rows, n_bytes=n_bytes, narrow=message.narrow).pack()
+                    )
+                link.begin([announced, *message.views], incoming(rank))
+                link.push()
+                self.bytes_sent += n_bytes
             self._finish(header)
         except BaseException as error:
             self._shutdown()  # half a message may be on its way: no later operation could be trusted
@@ -213,23 +218,15 @@ class MeshCollective:
         self._place = self._place._replace(step=self._place.step + 1)
 
     def _finish(self, header: Header) -> None:
-        """Send and receive until every link is done or the deadline has passed."""
+        """Send and receive until every link is done. Errors: DeadlinePassed names those that are not in time."""
         seconds = self._deadlines.round if header.place.round else self._deadlines.prepare
-        deadline = time.monotonic() + seconds
-        waiting = [link for link in self._links.values() if not link.advance()]
-        while waiting:
-            poller = select.poll()
-            for link in waiting:
-                poller.register(link.fileno, link.events())
-            left = deadline - time.monotonic()
-            if left <= 0 or not poller.poll(math.ceil(left * 1000)):
-                silent = ", ".join(link.name for link in waiting)
-                kind = Kind(header.kind).name.lower()
-                raise DeadlinePassed(
-                    f"waited {seconds:g} s for {silent} in round {header.place.round}, "
-                    f"step {header.place.step} ({kind})"
-                )
-            waiting = [link for link in waiting if not link.advance()]
+        silent = self._waiting.finish(list(self._links.values()), seconds)
+        if silent:
+            names = ", ".join(link.name for link in silent)
+            kind = Kind(header.kind).name.lower()
+            raise DeadlinePassed(
+                f"waited {seconds:g} s for {names} in round {header.place.round}, step {header.place.step} ({kind})"
+            )
 
     def _shutdown(self) -> None:
         for link in self._links.values():

@@ -1,10 +1,11 @@
 """The header in front of every message between members: which job, run, round and step it belongs to.
 
-    magic  version  kind  dtype  -  run  round  step   job (digest)   n_rows   n_bytes
-    4s     B        B     B      x  I    I      I      16s            Q        Q
+    magic  version  kind  dtype  narrow  run  round  step   job (digest)   n_rows   n_bytes
+    4s     B        B     B      B       I    I      I      16s            Q        Q
 
-Little-endian, 52 bytes. A receiver knows all fields but the last two beforehand, so a message left over from
-another job, run, round or step is told apart before one of its payload bytes is used.
+Little-endian, 52 bytes. A receiver knows all fields but narrow and the last two beforehand, so a message left over
+from another job, run, round or step is told apart before one of its payload bytes is used. narrow: 1 where int64
+values travel as int32.
 """
 
 import enum
@@ -18,8 +19,8 @@ from numpy.typing import DTypeLike
 from boost_core.errors import CollectiveError, StaleMessage
 
 MAGIC = b"EDGW"
-VERSION = 1
-HEADER = struct.Struct("<4sBBBxIII16sQQ")
+VERSION = 2
+HEADER = struct.Struct("<4sBBBBIII16sQQ")
 DTYPES = tuple(map(np.dtype, ("<i8", "<f8", "<i4", "<u8", "<u4", "<f4", "<i2", "<u2", "i1", "u1", "?")))
 DTYPE_CODES = {dtype: code for code, dtype in enumerate(DTYPES)}
 
@@ -68,29 +69,32 @@ class Place(NamedTuple):
 
 
 class Header(NamedTuple):
-    """One message's description. n_rows is the array's length along axis 0; n_bytes that of the payload."""
+    """One message's description. n_rows is the array's length along axis 0; n_bytes that of the payload; narrow
+    whether its int64 values travel as int32."""
 
     place: Place
     kind: int
     dtype: int
     n_rows: int
     n_bytes: int
+    narrow: bool = False
 
     def pack(self) -> bytes:
         """The header's bytes."""
         job, run, number, step = self.place
-        return HEADER.pack(MAGIC, VERSION, self.kind, self.dtype, run, number, step, job, self.n_rows, self.n_bytes)
+        described = (self.kind, self.dtype, self.narrow)
+        return HEADER.pack(MAGIC, VERSION, *described, run, number, step, job, self.n_rows, self.n_bytes)
 
     @classmethod
     def unpack(cls, data: bytes | bytearray | memoryview) -> Self:
         """Read a header. Errors: CollectiveError if the bytes are no header of this version."""
-        magic, version, kind, dtype, run, number, step, job, n_rows, n_bytes = HEADER.unpack(data)
+        magic, version, kind, dtype, narrow, run, number, step, job, n_rows, n_bytes = HEADER.unpack(data)
         if magic != MAGIC or version != VERSION:
             raise CollectiveError(
                 f"not a message of this protocol: begins with {magic!r} version {version}, "
                 f"expected {MAGIC!r} version {VERSION}; run the same release of edgewise on all workers"
             )
-        return cls(Place(job, run, number, step), kind, dtype, n_rows, n_bytes)
+        return cls(Place(job, run, number, step), kind, dtype, n_rows, n_bytes, narrow != 0)
 
 
 def check_place(expected: Place, got: Place, sender: str) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from boost_core.collective import Integers
 from boost_core.errors import CollectiveError, DeadlinePassed, MemberLost
 from workers.messages import Kind, Place, check_place, job_digest
+from workers.wire import wire_bytes
 
 Result = TypeVar("Result")
 
@@ -128,12 +129,14 @@ class ThreadCollective:
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
         return self._all_reduce(Kind.MAX, np.maximum, values)
 
-    def reduce_scatter(self, histograms: Integers, bounds: Integers) -> Integers:
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
+        used = histograms[:, :, :n_used]
         if self.size == 1:
-            return histograms
+            return used
+        parts = self._exchange(Kind.REDUCE_SCATTER, used)
+        slices = [used[:, bounds[rank] : bounds[rank + 1]] for rank in range(self.size) if rank != self.rank]
+        self.bytes_sent += sum(map(wire_bytes, slices))
         start, stop = bounds[self.rank], bounds[self.rank + 1]
-        parts = self._exchange(Kind.REDUCE_SCATTER, histograms)
-        self.bytes_sent += histograms.nbytes - histograms[:, start:stop].nbytes
         return np.ascontiguousarray(combine(np.add, [part[:, start:stop] for part in parts]))
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
@@ -148,7 +151,7 @@ class ThreadCollective:
     def _all_reduce(self, kind: Kind, function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
         if self.size == 1:
             return values
-        self.bytes_sent += values.nbytes * (self.size - 1)
+        self.bytes_sent += wire_bytes(values) * (self.size - 1)
         return combine(function, self._exchange(kind, values))
 
     def _exchange(self, kind: Kind, array: NDArray[Any]) -> list[NDArray[Any]]:

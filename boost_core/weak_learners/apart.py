@@ -114,7 +114,8 @@ class StumpsApart:
         """Best cuts in this member's slice of the features, int64 [n_channels, FIELDS]."""
         local = self._builder.empty(1, gains.values.shape[1])
         self._builder.add(gains, None, local[0])
-        hist = self._grower.collective.reduce_scatter(local, self._slices.bins)[0]
+        summed = self._grower.collective.reduce_scatter(local, self._slices.bins, gains.n_channels + 1)
+        hist = np.ascontiguousarray(summed[0])
         (first, stop), origin = self._slices.own, int(self._slices.bins[self._slices.rank])
         binning = self._grower.binning
         layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)

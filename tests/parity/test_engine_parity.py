@@ -37,7 +37,7 @@ from tests.builders import (
     train_alone,
 )
 from tests.reference import Options
-from workers.thread_group import ThreadGroup
+from workers.thread_group import ThreadCollective, ThreadGroup
 
 pytestmark = pytest.mark.parity
 
@@ -242,3 +242,22 @@ def test_bytes_reduced_are_counted_in_a_gang_only():
     assert all(record.bytes_reduced == 0 for record in train_alone(binned, config).records)
     for result in Gang(binned, spread_rows(80, 2, seed=0)).train(config):
         assert all(record.bytes_reduced > 0 for record in result.records)
+
+
+@pytest.mark.parametrize("members", [2, 4, 8])
+def test_bytes_a_round_stay_near_what_must_be_sent(monkeypatch: pytest.MonkeyPatch, members: int):
+    """At most 1.15 times the (M - 1) / M of the smaller children's histograms that a member must send."""
+    reduced: list[int] = []
+    plain = ThreadCollective.reduce_scatter
+
+    def counting(self: ThreadCollective, histograms: Any, bounds: Any, n_used: int | None = None) -> Any:
+        if self.rank == 0:
+            n_nodes, n_bins, n_channels = histograms.shape
+            reduced.append(n_nodes * n_bins * (n_channels if n_used is None else n_used) * 8)
+        return plain(self, histograms, bounds, n_used)
+
+    monkeypatch.setattr(ThreadCollective, "reduce_scatter", counting)
+    binned = bin_table(make_table(400, 24, 4, seed=2))
+    results = Gang(binned, spread_rows(400, members, seed=0)).train(config_for(Options(max_leaves=4), 3))
+    sent = np.mean([[record.bytes_reduced for record in result.records] for result in results]) * 3
+    assert 0 < sent <= 1.15 * sum(reduced) * (members - 1) / members

@@ -83,7 +83,7 @@ def small() -> Checkpoint:
     config = resolve_config({"algorithm": {"name": "adaboost_mh"}, "rounds": 9})
     binning = make_binning([np.array([0.5, 1e300]), np.empty(0)], [True, False])
     model = ModelSoFar((), (), (), 1e-7, False)
-    return Checkpoint(config, {"label": "y"}, binning, np.array([3, 4]), 5, (2**64 - 1, 0), model, ())
+    return Checkpoint(config, {"label": "y"}, binning, np.array([3, 4]), 7, 7, 5, (2**64 - 1, 0), model, ())
 
 
 def test_a_checkpoint_of_no_rounds_survives_its_file() -> None:

@@ -109,7 +109,6 @@ def test_reduce_scatter_equals_numpy(gang: Gang, n_nodes: int, n_bins: int, n_ch
     sums = each(gang, lambda member: member.reduce_scatter(parts[member.rank], bounds))
     expected = np.sum(parts, axis=0)
     for rank, total in enumerate(sums):
-        assert total.flags.c_contiguous
         assert_array_equal(total, expected[:, bounds[rank] : bounds[rank + 1]])
 
 
@@ -202,21 +201,38 @@ def test_many_operations_in_a_row(gang: Gang) -> None:
     assert each(gang, work) == [expected] * size
 
 
-def test_bytes_sent_counts_what_leaves_a_member(gang: Gang) -> None:
+@pytest.mark.parametrize(("value", "item"), [(2**31 - 1, 4), (-(2**31), 4), (2**31, 8), (-(2**31) - 1, 8)])
+def test_bytes_sent_counts_what_leaves_a_member(gang: Gang, value: int, item: int) -> None:
+    """Values that fit int32 travel as such, whatever their sum; padding channels do not travel."""
     size = len(gang)
     bounds = np.array([0, *([4] * size)], np.int64)  # member 0 owns everything
 
     def work(member: Collective) -> list[int]:
         counts = [member.bytes_sent]
-        member.sum(np.zeros(10, np.int64))
+        assert_array_equal(member.sum(np.full(10, value)), np.full(10, size * value))
         counts.append(member.bytes_sent)
-        member.reduce_scatter(np.zeros((2, 4, 3), np.int64), bounds)
+        member.reduce_scatter(np.full((2, 4, 3), value), bounds, 2)
         counts.append(member.bytes_sent)
         member.barrier()
         counts.append(member.bytes_sent)
         return counts
 
     for rank, counts in enumerate(each(gang, work)):
-        summed = 80 * (size - 1)
-        scattered = 0 if rank == 0 else 2 * 4 * 3 * 8
+        summed = 10 * item * (size - 1)
+        scattered = 0 if rank == 0 else 2 * 4 * 2 * item
         assert counts == [0, summed, summed + scattered, summed + scattered]
+
+
+@random_cases
+@given(data=st.data(), n_channels=st.integers(1, 5), wide=st.sampled_from([2**20, 2**31, 2**40]), seed=seeds)
+def test_only_the_used_channels_are_reduced(
+    gang: Gang, data: st.DataObject, n_channels: int, wide: int, seed: int
+) -> None:
+    """Each member decides by itself whether its values are narrow: one may be and another not."""
+    n_used = data.draw(st.integers(1, n_channels))
+    parts = random_integers(gang, (2, 9, n_channels), seed, wide)
+    parts[0] >>= 12
+    bounds = np.linspace(0, 9, len(gang) + 1).astype(np.int64)
+    expected = np.sum(parts, axis=0)[:, :, :n_used]
+    for rank, total in enumerate(each(gang, lambda member: member.reduce_scatter(parts[member.rank], bounds, n_used))):
+        assert_array_equal(total, expected[:, bounds[rank] : bounds[rank + 1]])

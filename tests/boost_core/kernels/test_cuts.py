@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from boost_core.collective import Alone
 from boost_core.cut import (
     BIN,
     FEATURE,
@@ -16,10 +15,9 @@ from boost_core.cut import (
     partition,
     slice_features,
 )
+from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import channel_sums
-from boost_core.gang_growth import GangMember
 from boost_core.histogram import HistogramBuilder
-from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.tree_steps import value_leaves, value_root
 from boost_core.weak_learners.votes import Votes
@@ -41,15 +39,19 @@ def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator
 def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlices) -> np.ndarray:
     """The record of the best cut in one member's slice."""
     matrix = gain_matrix_of(gains)
-    n_rows = case.codes.shape[1]
-    shard = Shard(case.codes, np.zeros(n_rows, np.int32), ((0, n_rows),))
     with Team(1) as team:
         builder = HistogramBuilder(case.codes, case.binning, team)
         [hist] = builder.empty(1, matrix.values.shape[1])
         builder.add(matrix, None, hist)
         own = np.ascontiguousarray(hist[slices.bins[slices.rank] : slices.bins[slices.rank + 1]])
-        member = GangMember(shard, case.binning, slices, Alone(), team)
-        return member.best_record(Votes(free), own, channel_sums(matrix, team))
+        sums = channel_sums(matrix, team)
+    binning, origin = case.binning, int(slices.bins[slices.rank])
+    layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)
+    record = np.zeros(RECORD_FIELDS + len(sums), np.int64)
+    search_features(Votes(free), own, sums, layout, slices.own, record[:RECORD_FIELDS])
+    if record[VALUE] != NO_CUT:
+        left_sums(own, layout, record, record[RECORD_FIELDS:])
+    return record
 
 
 def as_cut(record: np.ndarray) -> tuple[int, int, int, bool]:

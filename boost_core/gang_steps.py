@@ -1,0 +1,292 @@
+"""The steps of growing a tree in a gang, as kernels: Python is entered between them only to exchange sums.
+
+next_level   takes the leaves whose children are known, picks those to expand next and divides their rows
+build        histograms of the smaller children over this member's rows            -> reduced over the members
+search       both children's histograms of this member's slice, and the best cut in each
+settle       the records of these cuts with the sums of their left sides           -> gathered from the members
+note         the winners become the candidates' best cuts
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
+from boost_core.cut_search import left_sums, search_features
+from boost_core.histogram import add_all_rows, add_rows
+from boost_core.jit import kernel
+from boost_core.objective import set_leaves, set_root
+from boost_core.tree import GAIN_SHIFT, LEFT, NODE_FIELDS, RIGHT
+
+Integers = NDArray[np.int64]
+UNKNOWN = -1
+N_LEAVES, N_NODES, N_CANDIDATES, N_SLOTS, MAX_LEAVES, MAX_DEPTH, CHEAP_ROWS = range(7)  # entries of counts
+PARENT, SMALL, LARGE = range(3)  # columns of `chosen`: an expanded candidate and its children, -1 where there is none
+
+
+class Frontier(NamedTuple):
+    """A tree while a gang grows it: candidates are leaves, and children computed on speculation.
+
+    A candidate's children have the numbers children[c] (left) and children[c] + 1; -1 while unknown. All int64 but
+    payload (int32); one entry a candidate: segments [n, 2], sums [n, n_channels + 1] over all members, values, gains,
+    masses (of this member), depths, slots (its histogram; -1: none), children, records [n, fields], payload
+    [n, n_outputs]. One entry a leaf: leaves (its candidate), parents [max_leaves, 2]. nodes [max_leaves, NODE_FIELDS].
+    """
+
+    segments: Integers
+    sums: Integers
+    values: Integers
+    gains: Integers
+    masses: Integers
+    depths: Integers
+    slots: Integers
+    children: Integers
+    records: Integers
+    payload: NDArray[np.int32]
+    leaves: Integers
+    parents: Integers
+    nodes: Integers
+    counts: Integers
+
+
+def new_frontier(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int, cheap_rows: int) -> Frontier:
+    """Room for a tree. Only candidates that were leaves are expanded, each once: fewer than 2 max_leaves of them.
+
+    cheap_rows: up to so many rows (of all members) a leaf is expanded though it may never be taken.
+    """
+    n = 4 * max_leaves
+    return Frontier(
+        segments=np.zeros((n, 2), np.int64),
+        sums=np.zeros((n, n_channels + 1), np.int64),
+        values=np.zeros(n, np.int64),
+        gains=np.zeros(n, np.int64),
+        masses=np.zeros(n, np.int64),
+        depths=np.zeros(n, np.int64),
+        slots=np.zeros(n, np.int64),
+        children=np.zeros(n, np.int64),
+        records=np.zeros((n, RECORD_FIELDS + n_channels + 1), np.int64),
+        payload=np.zeros((n, n_outputs), np.int32),
+        leaves=np.zeros(max_leaves, np.int64),
+        parents=np.zeros((max_leaves, 2), np.int64),
+        nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
+        counts=np.array([0, 0, 0, 0, max_leaves, max_depth, cheap_rows], np.int64),
+    )
+
+
+@kernel
+def start(front, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
+    """Candidate 0 is the only leaf and holds all rows, its histogram in slot 0; mass: of this member."""
+    front.segments[0, 0], front.segments[0, 1] = 0, n_rows
+    front.sums[0] = sums
+    front.values[0] = set_root(objective, sums, sums.shape[0] - 1, front.payload[0])
+    front.masses[0] = mass
+    front.children[0] = UNKNOWN
+    front.parents[0, 0] = -1
+    front.counts[N_LEAVES] = front.counts[N_CANDIDATES] = front.counts[N_SLOTS] = 1
+
+
+@kernel
+def next_level(front, objective, order, scratch, table, mass, chosen):  # type: ignore[no-untyped-def]
+    """Go on until histograms are needed: how many candidates in `chosen` (OUT) were divided; 0: the tree is done.
+
+    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); mass: int64 [n_rows].
+    """
+    rows = (order, scratch, table[0], table[1], mass)
+    counts = front.counts
+    while counts[N_LEAVES] < counts[MAX_LEAVES]:
+        best = _best_leaf(front)
+        if best < 0:
+            return 0
+        candidate = front.leaves[best]
+        if front.children[candidate] == UNKNOWN:
+            splits_left = counts[MAX_LEAVES] - counts[N_LEAVES]
+            if splits_left > 1 and front.depths[candidate] + 1 < counts[MAX_DEPTH]:
+                return _expand(front, objective, rows, splits_left, chosen)
+            _divide(front, objective, candidate, rows)
+        _take(front, best)
+    return 0
+
+
+@kernel
+def _best_leaf(front):  # type: ignore[no-untyped-def]
+    """Largest gain, lowest index among equals; -1 if no gain is left."""
+    best = 0
+    for leaf in range(1, front.counts[N_LEAVES]):
+        if front.gains[front.leaves[leaf]] > front.gains[front.leaves[best]]:
+            best = leaf
+    return best if front.gains[front.leaves[best]] > 0 else -1
+
+
+@kernel
+def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-untyped-def]
+    """Divide the best leaves whose children are not known: those that will probably be taken, and cheap ones."""
+    n, rank = 0, 0
+    n_rows = front.sums.shape[1] - 1
+    below = np.int64(1) << 62
+    last = -1
+    while rank < splits_left - 1:
+        best = -1
+        for leaf in range(front.counts[N_LEAVES]):
+            gain = front.gains[front.leaves[leaf]]
+            behind = gain < below or (gain == below and leaf > last)
+            if gain > 0 and behind and (best < 0 or gain > front.gains[front.leaves[best]]):
+                best = leaf
+        if best < 0:
+            break
+        last, candidate = best, front.leaves[best]
+        below = front.gains[candidate]
+        fit = front.children[candidate] == UNKNOWN and front.depths[candidate] + 1 < front.counts[MAX_DEPTH]
+        likely = 2 * rank < splits_left or front.sums[candidate, n_rows] <= front.counts[CHEAP_ROWS]
+        if fit and likely:
+            _divide(front, objective, candidate, rows)
+            left = front.children[candidate]
+            small_is_left = 2 * front.sums[left, n_rows] <= front.sums[candidate, n_rows]
+            chosen[n, PARENT] = candidate
+            chosen[n, SMALL] = left if small_is_left else left + 1
+            chosen[n, LARGE] = left + 1 if small_is_left else left
+            front.slots[chosen[n, LARGE]] = front.slots[candidate]
+            front.slots[chosen[n, SMALL]] = front.counts[N_SLOTS]
+            front.counts[N_SLOTS] += 1
+            n += 1
+        rank += 1
+    return n
+
+
+@kernel
+def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
+    """Make a candidate's children and order its rows."""
+    order, scratch, bins, n_thresholds, mass = rows
+    record = front.records[candidate]
+    feature = record[FEATURE]
+    cut = (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
+    segment = (front.segments[candidate, 0], front.segments[candidate, 1])
+    middle, left_mass = partition(order, bins[feature], segment, cut, mass, scratch)
+    left = front.counts[N_CANDIDATES]
+    right = left + 1
+    front.counts[N_CANDIDATES] += 2
+    front.children[candidate] = left
+    front.segments[left, 0], front.segments[left, 1] = segment[0], middle
+    front.segments[right, 0], front.segments[right, 1] = middle, segment[1]
+    for c in range(front.sums.shape[1]):
+        front.sums[left, c] = record[RECORD_FIELDS + c]
+        front.sums[right, c] = front.sums[candidate, c] - record[RECORD_FIELDS + c]
+    front.masses[left] = left_mass
+    front.masses[right] = front.masses[candidate] - left_mass
+    n_channels = front.sums.shape[1] - 1
+    payloads = (front.payload[left], front.payload[right])
+    values = set_leaves(objective, front.sums[left], front.sums[right], n_channels, payloads[0], payloads[1])
+    front.values[left], front.values[right] = values
+    for child in (left, right):
+        front.gains[child] = 0
+        front.depths[child] = front.depths[candidate] + 1
+        front.children[child] = front.slots[child] = UNKNOWN
+
+
+@kernel
+def _take(front, leaf):  # type: ignore[no-untyped-def]
+    """Turn a leaf into a node: its left child keeps the index, the right one gets the next free index."""
+    counts, candidate = front.counts, front.leaves[leaf]
+    new, node = counts[N_LEAVES], counts[N_NODES]
+    counts[N_LEAVES] += 1
+    counts[N_NODES] += 1
+    for place, field in enumerate((FEATURE, KIND, BIN, MISSING_LEFT)):
+        front.nodes[node, place] = front.records[candidate, field]
+    front.nodes[node, LEFT] = ~leaf
+    front.nodes[node, RIGHT] = ~new
+    if front.parents[leaf, 0] >= 0:
+        front.nodes[front.parents[leaf, 0], front.parents[leaf, 1]] = node
+    front.parents[leaf, 0], front.parents[leaf, 1] = node, LEFT
+    front.parents[new, 0], front.parents[new, 1] = node, RIGHT
+    front.leaves[leaf] = front.children[candidate]
+    front.leaves[new] = front.children[candidate] + 1
+
+
+@kernel
+def build(front, chosen, order, bins, gains, bin_start, features, lanes, local):  # type: ignore[no-untyped-def]
+    """local (OUT, [n_chosen, n_bins, padded]) for a range of features: the smaller children's local histograms.
+
+    gains: flat; a candidate without parent holds all rows.
+    """
+    for e in range(local.shape[0]):
+        hist = local[e]
+        hist[bin_start[features[0]] : bin_start[features[1]]] = 0
+        flat = hist.reshape(-1)
+        if chosen[e, PARENT] < 0:
+            add_all_rows(bins, gains, bin_start, features, lanes, flat)
+        else:
+            child = chosen[e, SMALL]
+            rows = order[front.segments[child, 0] : front.segments[child, 1]]
+            add_rows(bins, rows, gains, bin_start, features, lanes, flat)
+
+
+@kernel
+def search(front, chosen, objective, summed, hists, layout, features, found):  # type: ignore[no-untyped-def]
+    """Histograms of the children from the summed ones of the smaller [n_chosen, slice bins, n_channels + 1], and cuts.
+
+    hists: IN/OUT [n_slots, slice bins, n_channels + 1]; layout: as in cut_search; features: a range within the slice;
+    found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
+    """
+    start_bin, stop_bin = layout[0][features[0]] - layout[3], layout[0][features[1]] - layout[3]
+    for e in range(summed.shape[0]):
+        small, large = chosen[e, SMALL], chosen[e, LARGE]
+        added = summed[e, start_bin:stop_bin].reshape(-1)
+        small_hist = hists[front.slots[small]]
+        part = small_hist[start_bin:stop_bin].reshape(-1)
+        for k in range(part.shape[0]):
+            part[k] = added[k]
+        search_features(objective, small_hist, front.sums[small], layout, features, found[2 * e])
+        found[2 * e + 1, VALUE] = NO_CUT
+        if large >= 0:
+            large_hist = hists[front.slots[large]]
+            rest = large_hist[start_bin:stop_bin].reshape(-1)
+            for k in range(rest.shape[0]):
+                rest[k] -= added[k]
+            search_features(objective, large_hist, front.sums[large], layout, features, found[2 * e + 1])
+
+
+@kernel
+def settle(front, chosen, hists, layout, found, records):  # type: ignore[no-untyped-def]
+    """records (OUT [2 n_chosen, fields]): the best of the parts' cuts (found [parts, 2 n_chosen, RECORD_FIELDS])."""
+    for row in range(records.shape[0]):
+        child = chosen[row // 2, SMALL + row % 2]
+        best = 0
+        for part in range(1, found.shape[0]):
+            if found[part, row, VALUE] > found[best, row, VALUE]:
+                best = part
+        record = records[row]
+        record[:] = 0
+        record[:RECORD_FIELDS] = found[best, row]
+        if record[VALUE] != NO_CUT:
+            left_sums(hists[front.slots[child]], layout, record, record[RECORD_FIELDS:])
+        record[MASS] = front.masses[child] if child >= 0 else 0
+
+
+@kernel
+def note(front, chosen, gathered):  # type: ignore[no-untyped-def]
+    """Set the children's best cuts from all members' records [size, 2 n_chosen, fields].
+
+    Highest value, then lowest rank, whose features come first.
+    """
+    for row in range(gathered.shape[1]):
+        child = chosen[row // 2, SMALL + row % 2]
+        if child < 0:
+            continue
+        best, mass = 0, np.int64(0)
+        for rank in range(gathered.shape[0]):
+            mass += gathered[rank, row, MASS]
+            if gathered[rank, row, VALUE] > gathered[best, row, VALUE]:
+                best = rank
+        front.records[child] = gathered[best, row]
+        value = front.records[child, VALUE]
+        gain = value - front.values[child]
+        front.gains[child] = gain if value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
+
+
+@kernel
+def name_rows(front, order, leaf_of_row):  # type: ignore[no-untyped-def]
+    """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row."""
+    for leaf in range(front.counts[N_LEAVES]):
+        candidate = front.leaves[leaf]
+        for k in range(front.segments[candidate, 0], front.segments[candidate, 1]):
+            leaf_of_row[order[k]] = np.int32(leaf)
