@@ -30,7 +30,8 @@ from boost_core.collective import Alone, Collective
 from boost_core.records import Phase, RoundRecord
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.training import TrainingData, train
+from boost_core.training import train
+from boost_core.training_data import TrainingData
 from boost_core.warm_up import warm_up
 from workers.endpoint import Endpoint
 from workers.mesh import Member, MeshCollective

@@ -27,6 +27,7 @@ from boost_core.config import Choice, Stopping, TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.parameters import Location, Parameter, Problem, json_schema, resolve
 from boost_core.sampling import SAMPLING
+from boost_core.stopping import ERROR, MEANINGS, METRICS, OF_VALIDATION
 from boost_core.weak_learners.base import WeakLearner
 from boost_core.weak_learners.hamming_tree import HammingTree
 from boost_core.weak_learners.independent_stumps import IndependentStumps
@@ -94,6 +95,7 @@ RUN_PARAMETERS = (
         maximum=2**63 - 1,
     ),
 )
+CALIBRATIONS = ("temperature",)
 
 
 # What every algorithm takes whose steps are not planned beforehand.
@@ -101,8 +103,9 @@ SHRINKAGE = Parameter(
     "shrinkage", "number", 1.0, "learning rate: every step is multiplied with it", minimum=1e-6, maximum=1.0
 )
 STOPPING_PARAMETERS = (
-    Parameter("metric", "string", "error", "error: of the validation rows", choices=("error",)),
+    Parameter("metric", "string", ERROR, MEANINGS, choices=tuple(METRICS)),
     Parameter("patience", "integer", 50, "rounds without improvement", minimum=1, maximum=1_000_000),
+    Parameter("min_delta", "number", 0.0, "what counts as an improvement: more than this", minimum=0.0, maximum=1e9),
 )
 
 
@@ -113,7 +116,7 @@ def parameters_of(algorithm: type[Algorithm]) -> tuple[Parameter, ...]:
 
 
 def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
-    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed and stopping.
+    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed, stopping and calibration.
 
     Errors: ConfigError with every problem found, each at its place in the body.
     """
@@ -123,9 +126,12 @@ def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
     problems += run_problems
     stopping, stopping_problems = _resolve_stopping(body.get("stopping"))
     problems += stopping_problems
+    calibration = body.get("calibration")
+    if calibration is not None and calibration not in CALIBRATIONS:
+        problems.append((("calibration",), f"must be null or one of {', '.join(CALIBRATIONS)}, got {calibration!r}"))
     if problems or algorithm is None or weak_learner is None:
         raise ConfigError(problems)
-    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"], stopping)
+    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"], stopping, calibration)
 
 
 def _resolve_stopping(given: Any) -> tuple[Stopping | None, list[Problem]]:
@@ -224,6 +230,18 @@ def refuse_classes(config: TrainingConfig, n_classes: int) -> None:
         raise ConfigError([(("algorithm", "name"), message)])
 
 
+def refuse_missing_validation(config: TrainingConfig, has_valid: bool) -> None:
+    """Errors: ConfigError if early stopping or calibration needs validation rows and there are none."""
+    problems: list[Problem] = []
+    if not has_valid and config.stopping is not None and config.stopping.metric in OF_VALIDATION:
+        asked = f"early stopping on {config.stopping.metric} needs validation rows"
+        problems.append((("stopping",), f"{asked}: name them in data.valid, or stop on a metric of training"))
+    if not has_valid and config.calibration is not None:
+        problems.append((("calibration",), "calibration needs validation rows: name them in data.valid"))
+    if problems:
+        raise ConfigError(problems)
+
+
 def describe_algorithms() -> list[dict[str, Any]]:
     """Every algorithm with its source, guarantee, parameters and the weak learners that combine with it (JSON)."""
     return [
@@ -234,8 +252,18 @@ def describe_algorithms() -> list[dict[str, Any]]:
             "guarantee": algorithm.guarantee,
             "parameters": json_schema(parameters_of(algorithm)),
             "weak_learners": [_describe_weak_learner(WEAK_LEARNERS[kind]) for kind in algorithm.weak_learners],
+            "combinations": _combinations(algorithm),
         }
         for algorithm in ALGORITHMS.values()
+    ]
+
+
+def _combinations(algorithm: type[Algorithm]) -> list[dict[str, Any]]:
+    """Where a parameter's value decides which weak learners combine: the kinds by value."""
+    return [
+        {"parameter": parameter.name, "value": value, "weak_learners": list(kinds)}
+        for parameter in algorithm.parameters
+        for value, kinds in parameter.weak_learners
     ]
 
 

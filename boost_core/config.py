@@ -15,10 +15,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Stopping:
-    """Early stopping: after `patience` rounds without a new least value of the metric. The model ends at its best."""
+    """Early stopping: after `patience` rounds without a value of the metric that is lower by more than min_delta. The
+    model ends at its best round."""
 
     metric: str
     patience: int
+    min_delta: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class TrainingConfig:
     max_bins: int
     seed: int
     stopping: Stopping | None = None
+    calibration: str | None = None  # "temperature", or none
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the parameters' names in sorted order."""
@@ -46,4 +49,5 @@ class TrainingConfig:
             max_bins=values["max_bins"],
             seed=values["seed"],
             stopping=Stopping(**values["stopping"]) if values["stopping"] else None,
+            calibration=values["calibration"],
         )

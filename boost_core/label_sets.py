@@ -22,6 +22,7 @@ from boost_core.jit import kernel
 from boost_core.row_weights import total_mass
 from boost_core.scores import Scores
 from boost_core.shard import Shard
+from boost_core.stopping import LOG_LOSS
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -53,6 +54,10 @@ def refuse_label_sets(config: TrainingConfig) -> None:
         problems.append((("algorithm", "step"), 'rows of several labels take "atanh"'))
     if parameters.get("class_weight") is not None:
         problems.append((("algorithm", "class_weight"), "rows of several labels have no class: leave it null"))
+    if config.calibration is not None:
+        problems.append((("calibration",), "probabilities of several labels a row are not calibrated: leave it null"))
+    if config.stopping is not None and config.stopping.metric == LOG_LOSS:
+        problems.append((("stopping", "metric"), "rows of several labels have no log_loss; take another metric"))
     if problems:
         raise ConfigError(problems)
 

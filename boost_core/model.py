@@ -90,6 +90,7 @@ class Model:
     figures: RoundFigures
     fingerprint: int  # of the training data: wrap-around sum of 64-bit row hashes, 0 <= value < 2**64
     n_rows: int  # training rows
+    temperature: float = 1.0  # of the probabilities, see calibration.py
 
     @property
     def multi_label(self) -> bool:
@@ -109,4 +110,5 @@ class Model:
             "decoding": self.forest.decoding.rule.value,
             "fingerprint": f"{self.fingerprint:016x}",
             "n_rows": self.n_rows,
+            "temperature": self.temperature,
         }

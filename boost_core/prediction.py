@@ -1,7 +1,5 @@
 """Scores and classes of raw rows: the model's trees on float64 features, no binning needed."""
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +7,7 @@ from boost_core.catalogue import ALGORITHMS
 from boost_core.fitted import Speech
 from boost_core.jit import kernel
 from boost_core.model import Forest, Model
-from boost_core.probability import label_probabilities, probabilities_of
+from boost_core.probability import Transform, label_probabilities, offset_of, probabilities_of
 from boost_core.scores import UNIT, predicted_classes
 from boost_core.team import Team
 
@@ -133,10 +131,12 @@ def probabilities(model: Model, rows: NDArray[np.float64], threads: int = 1) -> 
     if model.multi_label:
         return label_probabilities(np.asarray(units * UNIT, np.float64))
     choice = model.config.algorithm
-    asymmetric = choice.parameters.get("init_weights") == "asymmetric"
-    offset = math.log(len(model.classes) - 1) if asymmetric else 0.0
+    offset = offset_of(choice.parameters, len(model.classes))
     decoding = model.forest.decoding
     predicted = predicted_classes(units, decoding)
     return probabilities_of(
-        ALGORITHMS[choice.name].link, np.asarray(units * UNIT, np.float64), offset, decoding, predicted
+        Transform(ALGORITHMS[choice.name].link, offset, 1.0 / model.temperature),
+        np.asarray(units * UNIT, np.float64),
+        decoding,
+        predicted,
     )

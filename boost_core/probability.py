@@ -15,10 +15,14 @@ library functions do; the predicted class always has the largest probability, al
 """
 
 import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core import ieee_math
 from boost_core.decoding import Decoding, Rule
 
 Floats = NDArray[np.float64]
@@ -35,17 +39,31 @@ class Link(enum.StrEnum):
     DISTANCES = "distances"
 
 
-def probabilities_of(
-    link: Link, scores: Floats, offset: float, decoding: Decoding, predicted: NDArray[np.int32]
-) -> Floats:
+def offset_of(parameters: Mapping[str, Any], n_classes: int) -> float:
+    """The offset of an algorithm with these parameters."""
+    return float(ieee_math.log(n_classes - 1.0)) if parameters.get("init_weights") == "asymmetric" else 0.0
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A link with its offset; factor: 1 / temperature, which logarithms of probabilities are multiplied with."""
+
+    link: Link
+    offset: float = 0.0
+    factor: float = 1.0
+
+
+def probabilities_of(transform: Transform, scores: Floats, decoding: Decoding, predicted: NDArray[np.int32]) -> Floats:
     """float64 [n_rows, n_classes], rows sum to 1; scores [n_rows, n_columns], predicted [n_rows] class indices."""
+    link, factor = transform.link, transform.factor
     if link is Link.SIGMOID:
-        second = 1.0 / (1.0 + np.exp(-2.0 * np.clip(scores[:, 0], -300.0, 300.0)))
+        second = 1.0 / (1.0 + np.exp(np.clip(-2.0 * factor * scores[:, 0], -600.0, 600.0)))
         found = np.stack([1.0 - second, second], axis=1)
     elif link is Link.SHARES:
-        found = _shares(scores)
+        powers = _shares(scores) ** factor
+        found = powers / powers.sum(axis=1, keepdims=True)
     else:
-        found = _softmax(_logits(link, scores, offset, decoding))
+        found = _softmax(factor * _logits(link, scores, transform.offset, decoding))
     return _prefer(found, predicted)
 
 

@@ -30,7 +30,8 @@ class RoundRecord:
     round: 1-based. edge: in [0, 1]. alpha: step. loss: the algorithm's loss after the round, `bound` what the
     theory proves for it (product of the rounds' factors), both also as natural logarithms, which never leave the
     range of a float. Errors are fractions of rows; train_error counts ties as predicted (smallest class wins).
-    bytes_reduced: payload bytes this member sent in the round.
+    bytes_reduced: payload bytes this member sent in the round. valid_log_loss: mean -ln of the probability of a
+    validation row's label; taken where early stopping goes by it, since it costs an exponential a row and class.
     """
 
     round: int
@@ -46,6 +47,7 @@ class RoundRecord:
     valid_error: float | None
     n_leaves: int
     bytes_reduced: int
+    valid_log_loss: float | None = None
 
 
 class Observer(Protocol):

@@ -9,6 +9,7 @@ its own label and a list of touched wrong labels, ascending:
 (Brukhim, Hazan, Moran, Mukherjee & Schapire 2021; each round touches one new pair a row at most.)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from boost_core.decoding import Decoding
 from boost_core.fitted import Part, Speech
 from boost_core.jit import inner, kernel
-from boost_core.scores import Scores
+from boost_core.scores import WIDEN_AT, Scores
 from boost_core.team import Team
 
+BLOCK_SCORES = 1 << 22  # scores that are written out at once where a row's are all needed: 32 MB
 Labels = NDArray[np.int32]
 Integers = NDArray[np.int64]
 
@@ -95,6 +97,8 @@ class SparseScores(Scores):
     """Scores of rows with these labels (int32 [n_rows]); changes only through `add`. `values` is not used.
 
     answered: int64 [n_classes], leaves that answer each label in the rounds added so far, the same on all members.
+    base: int64 [n_classes], what all rows have besides: the constant model of a run in which no step was taken. Gains
+    are not made of it: whoever goes on from there finds again that there is nothing to gain.
     """
 
     labels: Labels = field(default_factory=lambda: np.empty(0, np.int32))
@@ -107,6 +111,7 @@ class SparseScores(Scores):
         self.touched = np.empty(0, np.int32)
         self.held = np.empty(0, self.values.dtype)
         self.answered = np.zeros(self.n_classes, np.int64)
+        self.base = np.zeros(self.n_classes, np.int64)
 
     def widen(self, multipliers: Integers, fitted: object) -> None:
         """Make room for a weak learner before it is added, by what it can add to a score at most."""
@@ -119,7 +124,10 @@ class SparseScores(Scores):
 
         A negative multiplier takes back what was added: a score of 0 may then stay in the list, which changes nothing.
         """
-        assert speech is Speech.LABEL
+        if speech is not Speech.LABEL:
+            assert part.tree.payload.shape[0] == 1  # the constant model of majority.py
+            self.base += multiplier * part.tree.payload[0].astype(np.int64)
+            return
         answers = np.ascontiguousarray(part.tree.payload[:, 0])
         np.add.at(self.answered, answers, 1 if multiplier > 0 else -1)
         n_rows, labels, step = self.labels.shape[0], self.labels, self.own.dtype.type(multiplier)
@@ -141,19 +149,42 @@ class SparseScores(Scores):
     ) -> tuple[int, int]:
         """(wrong predictions, rows where a wrong class is at least level with the right one), each row counted as often
         as its copies."""
+        if self.base.any():
+            return self._count_in_blocks(labels, team, copies)
         n_rows = self.labels.shape[0]
         often = np.empty(0, np.int64) if copies is None else copies
         state = (labels, often, self.own, self.start, self.touched, self.held)
         parts = team.over(n_rows, n_rows + self.touched.shape[0], lambda a, b: _count_errors(*state, a, b))
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
 
-    def dense(self) -> Integers:
-        """All scores, [n_rows, n_classes]: for tests and small tables."""
-        scores = np.zeros((self.labels.shape[0], self.n_classes), np.int64)
-        rows = np.arange(self.labels.shape[0])
-        scores[rows, self.labels] = self.own
-        scores[np.repeat(rows, np.diff(self.start)), self.touched] = self.held
-        return scores
+    def blocks(self) -> Iterator[tuple[slice, NDArray[np.integer]]]:
+        """All scores, in blocks of rows [n, n_classes] with the rows they are of: BLOCK_SCORES at a time."""
+        n_rows, size = self.labels.shape[0], max(BLOCK_SCORES // max(self.n_classes, 1), 1)
+        for begin in range(0, n_rows, size):
+            rows = slice(begin, min(begin + size, n_rows))
+            starts = self.start[rows.start : rows.stop + 1]
+            scores = np.zeros((rows.stop - rows.start, self.n_classes), np.int64) + self.base
+            local = np.arange(scores.shape[0])
+            scores[local, self.labels[rows]] += self.own[rows]
+            entries = slice(starts[0], starts[-1])
+            scores[np.repeat(local, np.diff(starts)), self.touched[entries]] += self.held[entries]
+            yield rows, scores
+
+    def wide(self) -> Scores:
+        """A copy with room for all that may come."""
+        values = np.empty((0, self.n_classes), np.int64)
+        copy = SparseScores(values, WIDEN_AT, labels=self.labels, n_classes=self.n_classes)
+        copy.own, copy.held = self.own.astype(np.int64), self.held.astype(np.int64)
+        copy.start, copy.touched = self.start.copy(), self.touched.copy()
+        copy.answered, copy.base = self.answered.copy(), self.base.copy()
+        return copy
+
+    def _count_in_blocks(self, labels: Labels, team: Team, copies: Integers | None) -> tuple[int, int]:
+        found = [
+            Scores(block).count_errors(labels[rows], team, None, None if copies is None else copies[rows])
+            for rows, block in self.blocks()
+        ]
+        return sum(wrong for wrong, _ in found), sum(strict for _, strict in found)
 
 
 def zero_sparse_scores(labels: Labels, n_classes: int) -> SparseScores:

@@ -15,52 +15,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
-from boost_core.binning import Binning
-from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes
-from boost_core.class_weights import class_factors, mass_of, weighed
+from boost_core.bounds import LARGEST_LN, check_bounds
+from boost_core.calibration import best_temperature
+from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
-from boost_core.errors import BoundBroken, ConfigError
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
 from boost_core.label_sets import ClassJudge, Judge, judge_for, refuse_label_sets
+from boost_core.log_loss import LogLoss
+from boost_core.majority import majority, prior
 from boost_core.model import Forest, RoundFigures
+from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
-from boost_core.replay import add_round, bring_to, remind, route_round
+from boost_core.replay import add_round, bring_to, remind, replay, route_round
 from boost_core.sampling import Sampler
 from boost_core.scores import Scores, zero_scores
 from boost_core.shard import Shard
 from boost_core.shrinking import shrink
 from boost_core.sparse_scores import zero_sparse_scores
 from boost_core.start import Keeps, ModelSoFar, Standing, Start
+from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
+from boost_core.training_data import TrainingData, by_class
 
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
-LARGEST_LN = 700.0  # exp of more does not fit a float
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """A member's rows. class_counts: int64 [n_classes] over the training rows of all members; n_valid: validation
-    rows of all members; rows with weights count in both as often as their copies.
-    Multi-label: class_counts are the rows that have each label, set_rows all training rows."""
-
-    train: Shard
-    valid: Shard | None
-    binning: Binning
-    class_counts: Integers
-    n_valid: int = 0
-    set_rows: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Training rows of all members, weighted."""
-        return self.set_rows if self.train.sets is not None else int(self.class_counts.sum())
 
 
 @dataclass(frozen=True)
@@ -71,6 +55,7 @@ class TrainingResult:
     forest: Forest
     records: tuple[RoundRecord, ...]
     stop_reason: StopReason
+    temperature: float = 1.0
 
     def figures(self) -> RoundFigures:
         """The records as arrays, for the model."""
@@ -107,24 +92,9 @@ def train(
     refuse_classes(config, int(data.class_counts.shape[0]))
     if data.train.sets is not None:
         refuse_label_sets(config)
-    if config.stopping is not None and not data.n_valid:
-        raise ConfigError([(("stopping",), "early stopping needs validation rows: name them in data.valid")])
-    loop = _Loop(_by_class(data, config, collective), config, collective, observer, team)
+    refuse_missing_validation(config, data.n_valid > 0)
+    loop = _Loop(by_class(data, config, collective), config, collective, observer, team)
     return loop.run(start or Start())
-
-
-def _by_class(data: TrainingData, config: TrainingConfig, collective: Collective) -> TrainingData:
-    """The data with class weights, where there are any."""
-    factors = class_factors(config, data.class_counts)
-    if factors is None:
-        return data
-    rows = weighed(data.train, factors, collective)
-    data = replace(data, train=rows, class_counts=mass_of(rows, factors.shape[0], collective))
-    if not data.n_valid:
-        return data
-    assert data.valid is not None
-    valid = weighed(data.valid, factors, collective)
-    return replace(data, valid=valid, n_valid=int(mass_of(valid, factors.shape[0], collective).sum()))
 
 
 @dataclass
@@ -138,6 +108,7 @@ class _Look:
     wrong: int
     strictly_wrong: int
     wrong_valid: int
+    log_loss: int  # of the validation rows, in units of LogLoss
     stop: bool
 
 
@@ -154,8 +125,6 @@ class _Loop:
     ln_bound: float = 0.0
     slack: float = LN_TOLERANCE
     perfect: bool = False  # the last weak learner made no error
-    best_round: int = 0
-    best_error: float = math.inf
 
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
@@ -183,6 +152,10 @@ class _Loop:
         self.judge, self.wholes = self._judge(choice.name)
         self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
         self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
+        self.best = BestRound(self.config.stopping)
+        n_classes = int(self.data.class_counts.shape[0])
+        transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
+        self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
         self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
 
@@ -211,10 +184,12 @@ class _Loop:
         reason = self._end(look) if self.records else None
         while reason is None:
             reason, look = self._round(look)
-        n_kept = self.best_round if self.config.stopping is not None else len(self.records)
+        if not self.records:
+            self._settle_for_majority(look)
+        n_kept = self.best.round if self.config.stopping is not None else len(self.records)
         kept, multipliers = self.standing.rounds[:n_kept], self.standing.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
-        return TrainingResult(forest, tuple(self.records), reason)
+        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept))
 
     def _begin(self, start: Start) -> None:
         """Take over what there is already, and hand out the scores from now on."""
@@ -249,6 +224,22 @@ class _Loop:
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
         return self._end(look), look
 
+    def _settle_for_majority(self, look: _Look) -> None:
+        """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
+        counts, rows = self.data.class_counts, self.data.train
+        if rows.sets is None:
+            offset = offset_of(self.config.algorithm.parameters, int(counts.shape[0]))
+            fitted = majority(self.algorithm.link, offset, self.decoding, counts, rows.n_rows)
+        else:
+            fitted = prior(counts, self.data.n_rows, rows.n_rows)
+        step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
+        sent = self.collective.bytes_sent
+        self._add(fitted, step)
+        _, agreed = self._exchange(np.zeros(0, np.int64))
+        wrong, strict, wrong_valid, log_loss, _ = (int(count) for count in agreed)
+        look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
+        self._record(fitted, step, look, self.collective.bytes_sent - sent)
+
     def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
         """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
         gains, sums = look.gains, look.sums
@@ -275,15 +266,20 @@ class _Loop:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
         if self.perfect and look.strictly_wrong == 0:
             return StopReason.EDGE_ONE
+        if self.records[-1].alpha == 0.0:
+            return StopReason.EDGE_ZERO  # the constant model: nothing beats it
         if len(self.records) >= self.config.rounds:
             return StopReason.ROUNDS
-        stopping = self.config.stopping
-        if stopping is not None and len(self.records) - self.best_round >= stopping.patience:
+        if self.best.has_passed(len(self.records)):
             return StopReason.STOPPED_EARLY
         return StopReason.CANCELLED if look.stop else None
 
     def _take(self, fitted: Fitted, step: Step) -> None:
-        """Add the weak learner to the model and to all scores."""
+        """Add the weak learner to the model and to all scores; the algorithm is told."""
+        self._add(fitted, step)
+        self.algorithm.taken(fitted, step)
+
+    def _add(self, fitted: Fitted, step: Step) -> None:
         standing, multipliers = self.standing, step.multipliers
         standing.whole = False
         add_round(standing.scores, fitted, multipliers, [part.tree.leaf_of_row for part in fitted.parts], self.team)
@@ -296,7 +292,6 @@ class _Loop:
         standing.rounds.append(fitted.without_rows())
         standing.multipliers.append(multipliers)
         standing.whole = True
-        self.algorithm.taken(fitted, step)
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
@@ -305,8 +300,8 @@ class _Loop:
         k = gains.totals.shape[0]
         summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
-        wrong, strict, wrong_valid, stop = (int(count) for count in counts)
-        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, stop > 0)
+        wrong, strict, wrong_valid, log_loss, stop = (int(count) for count in counts)
+        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, log_loss, stop > 0)
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
@@ -315,18 +310,47 @@ class _Loop:
     def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
         errors = self.judge.count(self.standing.scores, self.data.train, self.team)
-        counts = [*errors, self._valid_errors(), int(self.observer.stop_requested())]
+        counts = [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
         gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
         n_peaks = peaks.shape[0]
         return gathered[:, :n_peaks].max(axis=0), gathered[:, n_peaks:].sum(axis=0)
 
-    def _valid_errors(self) -> int:
+    def _valid_losses(self) -> tuple[int, int]:
+        """Errors on this member's validation rows, and their log loss if that is wanted."""
         if self.data.valid is None:
-            return 0
+            return 0, 0
         self.observer.enter(Phase.VALIDATE)
-        wrong, _ = self.judge.count(self.standing.valid_scores, self.data.valid, self.team)
+        scores = self.standing.valid_scores
+        wrong, _ = self.judge.count(scores, self.data.valid, self.team)
+        log_loss = self._log_losses(scores, np.ones(1))[0] if self._wants_log_loss() else 0
         self.observer.enter(Phase.TRAIN)
-        return wrong
+        return wrong, int(log_loss)
+
+    def _wants_log_loss(self) -> bool:
+        return self.config.stopping is not None and self.config.stopping.metric == LOG_LOSS
+
+    def _log_losses(self, scores: Scores, factors: NDArray[np.float64]) -> Integers:
+        """Of this member's validation rows at each factor of the probabilities' logarithms."""
+        if self.data.valid is None:
+            return np.zeros(factors.shape[0], np.int64)
+        rows, total = self.data.valid, np.zeros(factors.shape[0], np.int64)
+        for span, block in scores.blocks():
+            copies = None if rows.copies is None else rows.copies[span]
+            some = replace(rows, labels=rows.labels[span], copies=copies)
+            total += self.log_loss.sums(block, some, factors, self.team)
+        return total
+
+    def _temperature(self, n_kept: int) -> float:
+        """That of the least log loss of all members' validation rows at the model's last round."""
+        if self.config.calibration is None:
+            return 1.0
+        standing = self.standing
+        scores = standing.valid_scores.wide()
+        taken_back = [-multipliers for multipliers in standing.multipliers[n_kept:]]
+        if self.data.valid is not None:
+            rounds = list(zip(standing.rounds[n_kept:], taken_back, strict=True))
+            replay(scores, rounds, self.data.valid, self.data.binning, self.team)
+        return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = self.wholes
@@ -345,6 +369,7 @@ class _Loop:
             valid_error=look.wrong_valid / n_valid if n_valid else None,
             n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
+            valid_log_loss=self.log_loss.mean(look.log_loss) if self._wants_log_loss() else None,
         )
         slack = self.slack + LN_TOLERANCE + step.ln_slack
         check_bounds(record, slack)
@@ -357,23 +382,4 @@ class _Loop:
     def _note(self, record: RoundRecord) -> None:
         self.records.append(record)
         self.ln_bound = record.ln_bound
-        if record.valid_error is not None and record.valid_error < self.best_error:
-            self.best_round, self.best_error = record.round, record.valid_error
-
-
-def check_bounds(record: RoundRecord, slack: float) -> None:
-    """Errors: BoundBroken if the loss or the strict training error exceeds what the theory proves for the round.
-
-    slack: how far rounding may have moved ln loss since the first round.
-    """
-    if not record.ln_loss <= record.ln_bound + slack:
-        raise BoundBroken(
-            f"round {record.round}: ln loss {record.ln_loss!r} exceeds its bound {record.ln_bound!r} by more than "
-            f"{slack:g}; the run is wrong, please report it with the job and the data's fingerprint"
-        )
-    slack = min(slack, LARGEST_LN)
-    if record.error_bound is not None and not record.strict_train_error <= record.error_bound * math.exp(slack):
-        raise BoundBroken(
-            f"round {record.round}: strict training error {record.strict_train_error!r} exceeds its bound "
-            f"{record.error_bound!r}; the run is wrong, please report it with the job and the data's fingerprint"
-        )
+        self.best.note(record)

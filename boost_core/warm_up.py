@@ -13,7 +13,8 @@ from boost_core.config import TrainingConfig
 from boost_core.records import Silent
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.training import TrainingData, train
+from boost_core.training import train
+from boost_core.training_data import TrainingData
 
 ROWS_A_CLASS = 3
 

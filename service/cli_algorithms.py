@@ -15,6 +15,9 @@ def run(*, as_json: bool) -> None:
 
 def _text(algorithm: dict[str, Any]) -> str:
     lines = [f"{algorithm['name']}: {algorithm['summary']}", *_parameters(algorithm["parameters"], "  ")]
+    for each in algorithm["combinations"]:
+        kinds = ", ".join(each["weak_learners"])
+        lines.append(f"  with {each['parameter']} {each['value']}: weak learners {kinds}")
     for learner in algorithm["weak_learners"]:
         lines.append(f"  weak learner {learner['kind']}: {learner['summary']}")
         lines += _parameters(learner["parameters"], "    ")

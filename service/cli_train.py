@@ -4,11 +4,12 @@ import contextlib
 import hashlib
 import os
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boost_core.config import TrainingConfig
+from boost_core.model import Model
 from boost_core.records import StopReason
 from service.cli_output import reporting
 from service.cli_progress import ConsoleProgress, interruptible
@@ -19,10 +20,10 @@ from service.safe_json import decode
 from service.settings import checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
+from service.warm_start import HERE, check_start
 from workers.checkpoint_store import FolderCheckpoints
-from workers.data_plan import DataPlan
 from workers.job import CheckpointSettings, TrainingJob, TrainingOutcome
-from workers.model_file import write_model
+from workers.model_file import read_model, write_model
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,15 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         link = _link(arguments, request)
         _check_out(arguments.out)
         plan, config = prepare(request, arguments.data_root)
+        start = _start(request)
+        check_start(start, plan, config)
+        threads, kept = request.resources.threads, _checkpoints(arguments)
+        job = TrainingJob(
+            uuid.uuid4().hex, 1, plan, config, threads, checkpoints=kept, resume=arguments.resume, warm_start=start
+        )
         try:
-            outcome = _train(arguments, request, plan, config, link)
+            trainer = Trainer(link, load_settings().deadline_seconds)
+            outcome = _train(job, trainer, lambda: _n_workers(arguments, request, link))
         finally:
             if link is not None:
                 link.close()
@@ -102,29 +110,34 @@ def _check_out(out: Path) -> None:
         raise RequestRefused([(("out",), f"the folder of {out} does not exist; create it first")])
 
 
-def _train(
-    arguments: Arguments,
-    request: TrainingRequest,
-    plan: DataPlan,
-    config: TrainingConfig,
-    link: ClusterLink | None,
-) -> TrainingOutcome:
+def _start(request: TrainingRequest) -> Model | None:
+    """The model file to go on from. Raises RequestRefused or ModelFileError."""
+    named = request.warm_start
+    if named is None:
+        return None
+    if named.file is None:
+        raise RequestRefused([((*HERE, "model"), "there is no registry here; name a model file under file")])
+    return read_model(Path(named.file))
+
+
+def _checkpoints(arguments: Arguments) -> CheckpointSettings:
+    """Where the training keeps its checkpoints. Those of an earlier one are gone, unless it shall go on from them."""
     settings, store = load_settings(), _store()
     if not arguments.resume:
         with contextlib.suppress(OSError):
             store.delete(arguments.checkpoint_name)
     elif not store.rounds(arguments.checkpoint_name):
         raise RequestRefused([(("resume",), f"no checkpoint of a training for {arguments.out}; leave out --resume")])
-    trainer = Trainer(link, settings.deadline_seconds)
+    return CheckpointSettings(str(store.folder), settings.checkpoint_seconds, arguments.checkpoint_name)
+
+
+def _train(job: TrainingJob, trainer: Trainer, n_workers: Callable[[], int]) -> TrainingOutcome:
     with interruptible() as interrupted:
         trainer.prepare()
-        n_workers = _n_workers(arguments, request, link)
-        kept = CheckpointSettings(str(store.folder), settings.checkpoint_seconds, arguments.checkpoint_name)
-        threads, job_id = request.resources.threads, uuid.uuid4().hex
-        job = TrainingJob(job_id, 1, plan, config, threads, checkpoints=kept, resume=arguments.resume)
-        progress = ConsoleProgress(config.rounds, interrupted)
+        n_members = n_workers()
+        progress = ConsoleProgress(job.config.rounds, interrupted)
         with progress.shown():
-            return trainer.train(job, n_workers, progress)
+            return trainer.train(job, n_members, progress)
 
 
 def _n_workers(arguments: Arguments, request: TrainingRequest, link: ClusterLink | None) -> int:

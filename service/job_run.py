@@ -6,16 +6,19 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from boost_core.records import StopReason
 from service.artifacts import ArtifactStore
 from service.errors import LeaseLost, WrongState, is_deliberate
 from service.job_states import JobState
 from service.lease_keeper import LeaseKeeper
+from service.registry import ModelRegistry
 from service.requests import parse, prepare
-from service.store import Job, JobStore, NewVersion, RoundEntry
+from service.store import Job, JobStore, NewVersion, RoundEntry, VersionStore
 from service.trainer import Trainer
 from service.training_answer import training_answer
+from service.warm_start import check_start, find_start
 from workers.cluster_calls import SchedulerLost
 from workers.data_plan import DataPlan
 from workers.job import CheckpointSettings, RoundProgress, TrainingJob, TrainingOutcome
@@ -90,12 +93,16 @@ def _entry(progress: RoundProgress) -> RoundEntry:
     return RoundEntry(figures.pop("round"), figures, progress.seconds)
 
 
+class RunStore(JobStore, VersionStore, Protocol):
+    """Jobs, and the models that they may go on from."""
+
+
 class JobRun:
     """Carries one taken job to the end of its run. `stopping` is set when the server shuts down."""
 
     def __init__(
         self,
-        store: JobStore,
+        store: RunStore,
         artifacts: ArtifactStore,
         trainer: Trainer,
         data_root: Path,
@@ -132,11 +139,20 @@ class JobRun:
         request = parse(job.body)
         # Planned again: the data may have changed since the job was accepted.
         plan, config = prepare(request, self._data_root)
+        start = find_start(request, ModelRegistry(self._store, self._artifacts, 1))
+        model = start.model if start else None
+        check_start(model, plan, config)
         n_workers = self._trainer.choose(request.resources.workers, plan)
         self._store.set_workers(keeper.lease, n_workers)
-        threads = request.resources.threads
         training = TrainingJob(
-            job.id, job.run, plan, config, threads, checkpoints=self._checkpoints, resume=self._checkpoints is not None
+            job.id,
+            job.run,
+            plan,
+            config,
+            request.resources.threads,
+            checkpoints=self._checkpoints,
+            resume=self._checkpoints is not None,
+            warm_start=model,
         )
         return plan, self._trainer.train(training, n_workers, progress)
 

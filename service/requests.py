@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from boost_core.catalogue import refuse_classes, resolve_config
+from boost_core.catalogue import refuse_classes, refuse_missing_validation, resolve_config
 from boost_core.class_weights import in_class_order
 from boost_core.config import TrainingConfig
 from boost_core.label_sets import refuse_label_sets
+from boost_core.stopping import MEANINGS
 from service.errors import Problem, RequestRefused
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.data_root import resolve_paths
@@ -135,8 +136,19 @@ class ResourcesSpec(_Strict):
 class StoppingSpec(_Strict):
     """Early stopping: the run ends when the metric has not improved for some rounds, the model at its best round."""
 
-    metric: Literal["error"] = Field(default="error", description="error: of the validation rows.")
+    metric: Literal["error", "log_loss", "train_error", "strict_train_error", "loss"] = Field(
+        default="error", description=f"What must get lower. {MEANINGS}."
+    )
     patience: int = Field(default=50, ge=1, le=1_000_000, description="Rounds without improvement.")
+    min_delta: float = Field(default=0.0, ge=0.0, le=1e9, description="An improvement is more than this.")
+
+
+class WarmStartSpec(_Strict):
+    """The model that the training goes on from, as if it had not ended."""
+
+    model: str | None = Field(default=None, pattern=MODEL_NAME, description="Its name.")
+    version: int | None = Field(default=None, ge=1, le=2**31 - 1, description="Its version; null: the newest.")
+    file: str | None = Field(default=None, description="Without a server, a model file in place of name and version.")
 
 
 class TrainingRequest(_Strict):
@@ -148,7 +160,14 @@ class TrainingRequest(_Strict):
     rounds: int = Field(ge=1, le=1_000_000, description="Rounds of boosting.")
     max_bins: int = Field(default=255, ge=2, le=255, description="Value bins of a feature; missing has its own.")
     seed: int = Field(default=0, ge=0, le=2**63 - 1)
-    stopping: StoppingSpec | None = Field(default=None, description="Early stopping; needs data.valid. Null: none.")
+    stopping: StoppingSpec | None = Field(default=None, description="Early stopping; null: none.")
+    calibration: Literal["temperature"] | None = Field(
+        default=None,
+        description="temperature: one factor for all probabilities, by the log loss of data.valid; null: none.",
+    )
+    warm_start: WarmStartSpec | None = Field(
+        default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
+    )
     resources: ResourcesSpec = ResourcesSpec()
 
 
@@ -158,9 +177,6 @@ def parse(body: object) -> TrainingRequest:
         request = TrainingRequest.model_validate(body)
     except ValidationError as error:
         raise RequestRefused(problems_in(error, TrainingRequest)) from None
-    if request.stopping is not None and request.data.valid is None:
-        message = "early stopping needs validation rows; name them in data.valid"
-        raise RequestRefused([(("stopping",), message)])
     return request
 
 
@@ -200,7 +216,9 @@ def resolve(request: TrainingRequest, data_root: Path) -> tuple[DataRequest, Tra
 
     Raises ConfigError (unknown algorithm or parameter) or DataError (no such file, outside the data root).
     """
-    return _resolve_data(request.data, data_root), resolve_config(_engine_body(request))
+    config = resolve_config(_engine_body(request))
+    refuse_missing_validation(config, request.data.valid is not None)
+    return _resolve_data(request.data, data_root), config
 
 
 def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, TrainingConfig]:
@@ -218,7 +236,7 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
 
 
 def _engine_body(request: TrainingRequest) -> dict[str, Any]:
-    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping"})
+    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping", "calibration"})
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]

@@ -2,27 +2,42 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 
+from service.registry import ModelRegistry
 from service.requests import TrainingRequest, prepare
 from service.settings import Settings
 from service.store import Job, JobStore, NewJob
 from service.trainer import Trainer
+from service.warm_start import check_start, find_start
 
 
-def submit(
-    request: TrainingRequest, key: str | None, store: JobStore, trainer: Trainer, settings: Settings
-) -> tuple[Job, bool]:
+@dataclass(frozen=True)
+class Desk:
+    """What accepting a request needs."""
+
+    store: JobStore
+    registry: ModelRegistry
+    trainer: Trainer
+    settings: Settings
+
+
+def submit(request: TrainingRequest, key: str | None, desk: Desk) -> tuple[Job, bool]:
     """Queue a job; True if it is new, False if its idempotency key brought back a job submitted before.
 
     Raises KeyReused, RequestRefused, ConfigError or DataError. Opens the data files: not for the event loop.
     """
     body = request.model_dump(mode="json")
-    new = NewJob(request.name, body, body_hash(body), request.rounds, key)
-    if key is None or store.find_key(key) is None:
+    hashed = body_hash(body)
+    if key is None or desk.store.find_key(key) is None:
         # A repeated request is answered even if its data have gone since.
-        trainer.check(request.resources.workers)
-        prepare(request, settings.data_root)
-    return store.submit(new)
+        desk.trainer.check(request.resources.workers)
+        plan, config = prepare(request, desk.settings.data_root)
+        if start := find_start(request, desk.registry):
+            check_start(start.model, plan, config)
+            # the newest version may be another one when the job runs
+            body["warm_start"]["version"] = start.version.version
+    return desk.store.submit(NewJob(request.name, body, hashed, request.rounds, key))
 
 
 def body_hash(body: dict[str, object]) -> str:

@@ -19,11 +19,12 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         "model_sha256": sha256,
         "workers": outcome.workers,
         "stop_reason": outcome.stop_reason.value,
+        "warnings": _warnings(records),
         "rounds": n_rounds,
         "rounds_run": len(records),
         # The model ends with its last round, with early stopping at its best one.
         "best_round": n_rounds,
-        **_last_figures(records[:n_rounds]),
+        **_last_figures([record for record in records if record.round <= n_rounds]),
         # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
         "bound_holds": True,
         "seconds": dict(outcome.seconds),
@@ -36,6 +37,13 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
     # Through JSON and back: a figure that left the range of a float becomes null here, not at the reader.
     cleaned: dict[str, Any] = decode(encode(answer))
     return cleaned
+
+
+def _warnings(records: Sequence[RoundRecord]) -> list[str]:
+    """What a user should know about a model that is none of boosting: only its constant has a step of 0."""
+    if records and records[0].alpha == 0.0:
+        return ["no weak learner was better than chance in round 1: the model answers the most frequent class"]
+    return []
 
 
 def _last_figures(records: Sequence[RoundRecord]) -> dict[str, float | None]:

@@ -17,6 +17,7 @@ from boost_core.binning import Binning
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
+from boost_core.fitted import Speech
 from boost_core.gain_matrix import GainMatrix
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.model import Forest
@@ -24,7 +25,8 @@ from boost_core.prediction import forest_scores
 from boost_core.records import RoundRecord, Silent
 from boost_core.shard import RowRange, Shard
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import TrainingResult, train
+from boost_core.training_data import TrainingData
 from tests.reference import Grid, Options
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,7 +128,17 @@ def train_member(
     data: TrainingData, config: TrainingConfig, collective: Collective, threads: int = 1
 ) -> TrainingResult:
     with Team(threads) as team:
-        return train(data, config, collective, Silent(), team)
+        return boosted(train(data, config, collective, Silent(), team))
+
+
+def boosted(result: TrainingResult) -> TrainingResult:
+    """The rounds of boosting alone, as an oracle knows them: the constant model of a refused round 1 is none."""
+    if not result.records or result.records[0].alpha > 0.0:
+        return result
+    forest = part_of_forest(result.forest, 0, 0)
+    return replace(
+        result, forest=replace(forest, speech=Speech.VOTES, payload=forest.payload.astype(np.int8)), records=()
+    )
 
 
 # --- forests ------------------------------------------------------------------------------------------------

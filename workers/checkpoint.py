@@ -9,6 +9,7 @@ Nothing in it depends on how many members trained: it is resumed on a cluster of
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -143,7 +144,7 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
         "speech": forest.speech.value,
         "n_outputs": forest.payload.shape[1],
-        "records": [asdict(record) for record in model.records],
+        "records": [_plain(record) for record in model.records],
         "round_seconds": list(checkpoint.round_seconds),
         "slack": model.slack,
         "perfect": model.perfect,
@@ -156,6 +157,20 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def _plain(record: RoundRecord) -> dict[str, Any]:
+    """JSON-ready: a figure that a warm start does not know is null."""
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in asdict(record).items()
+    }
+
+
+def _record(values: Mapping[str, Any]) -> RoundRecord:
+    """The inverse of `_plain`."""
+    strict = values["strict_train_error"]
+    return RoundRecord(**{**values, "strict_train_error": math.nan if strict is None else strict})
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:
@@ -212,7 +227,7 @@ def from_bytes(content: bytes) -> Checkpoint:
 def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -> Checkpoint:
     arrays = {name: np.frombuffer(raw[name], dtype).copy() for name, dtype in ARRAYS.items()}
     rounds = rounds_of(_forest(meta, table, arrays["round_start"]))
-    records = tuple(RoundRecord(**record) for record in meta["records"])
+    records = tuple(_record(record) for record in meta["records"])
     model = ModelSoFar(
         tuple(fitted for fitted, _ in rounds),
         tuple(multipliers for _, multipliers in rounds),

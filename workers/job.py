@@ -30,7 +30,7 @@ class TrainingJob:
     """One run of a job. threads: per member; None = the cores of its machine divided by the members on it.
 
     attempt: how often this run's gang was formed again. checkpoints: None = none are written. resume: go on from the
-    job's last checkpoint, if there is one.
+    job's last checkpoint, if there is one. warm_start: the model to go on from, else.
     """
 
     job_id: str
@@ -41,6 +41,7 @@ class TrainingJob:
     attempt: int = 0
     checkpoints: CheckpointSettings | None = None
     resume: bool = False
+    warm_start: Model | None = None
 
     @property
     def checkpoint_name(self) -> str:

@@ -21,7 +21,9 @@ from boost_core.scores import Scores
 from boost_core.shard import RowRange, Shard
 from boost_core.start import ModelSoFar, Standing, Start, no_standing
 from boost_core.team import Team
-from boost_core.training import LN_TOLERANCE, TrainingData
+from boost_core.training import LN_TOLERANCE
+from boost_core.training_data import TrainingData
+from boost_core.warm_start import model_so_far, refuse_other_bins
 from workers.binner import Binner, bin_stored
 from workers.checkpoint import Checkpoint, check_fingerprints, facts_of, from_bytes
 from workers.data_plan import TableRows
@@ -74,7 +76,16 @@ class Loader:
                     binned = binner.run(rows, valid_rows, train.row_numbers())
                     valid = replace(valid, bins=binned.valid)
         train = replace(train, bins=binned.train)
-        return self._kept(train, valid, self._agreed(train, valid, binned.binning), Start(NOTHING))
+        base = self._agreed(train, valid, binned.binning)
+        return self._kept(train, valid, base, Start(self._warm_start(binned.binning)))
+
+    def _warm_start(self, binning: Binning) -> ModelSoFar:
+        """Errors: ConfigError if the rows are not binned as the model's were."""
+        model = self.assignment.job.warm_start
+        if model is None:
+            return NOTHING
+        refuse_other_bins(model, binning)
+        return model_so_far(model, LN_TOLERANCE)
 
     def _agreed(self, train: Shard, valid: Shard | None, binning: Binning) -> Checkpoint:
         """What all members' rows come to. Errors: DataError if none is left."""

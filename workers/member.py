@@ -103,4 +103,5 @@ def _model(assignment: Assignment, kept: Kept, result: TrainingResult) -> Model:
         figures=result.figures(),
         fingerprint=kept.base.fingerprints[0],
         n_rows=kept.base.n_rows,
+        temperature=result.temperature,
     )

@@ -173,6 +173,7 @@ def _assemble(table: pa.Table, meta: dict[str, Any]) -> Model:
         figures=RoundFigures(**{name: _from_metadata(table, name) for name in FIGURES}),
         fingerprint=int(meta["fingerprint"], 16),
         n_rows=meta["n_rows"],
+        temperature=meta["temperature"],
     )
 
 

@@ -128,8 +128,9 @@ class TrainingObserver:
 
     def checkpoint(self) -> Checkpoint:
         """What there is now."""
-        seconds = tuple(each.seconds for each in self.rounds)
-        return replace(brought_up(self._kept), round_seconds=seconds)
+        now, seconds = brought_up(self._kept), tuple(each.seconds for each in self.rounds)
+        # the rounds of a model that training goes on from took none of this job's time
+        return replace(now, round_seconds=(0.0,) * (now.n_rounds - len(seconds)) + seconds)
 
     def stop_requested(self) -> bool:
         return self._progress.cancel_requested()

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from boost_core.start import ModelSoFar, Start
-from boost_core.training import TrainingData
+from boost_core.training_data import TrainingData
 from workers.checkpoint import Checkpoint, to_bytes
 
 

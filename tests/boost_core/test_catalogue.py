@@ -22,7 +22,7 @@ def learner(**settings: Any) -> dict[str, Any]:
 def test_defaults_are_filled_in():
     config = resolve_config(body())
     assert config.algorithm.name == "adaboost_mh"
-    shared = {"class_weight": None, "shrinkage": 1.0, "row_fraction": 1.0, "feature_fraction": 1.0}
+    shared = {"shrinkage": 1.0, "row_fraction": 1.0, "feature_fraction": 1.0, "class_weight": None}
     assert config.algorithm.parameters == {"init_weights": "asymmetric", **shared}
     assert config.weak_learner.name == "hamming_tree"
     assert set(config.weak_learner.parameters) == {"max_depth", "max_leaves", "max_nodes", "votes"}
@@ -120,7 +120,15 @@ def test_descriptions_are_json_and_complete():
     described = json.loads(json.dumps(describe_algorithms()))
     assert [each["name"] for each in described] == list(ALGORITHMS)
     for each in described:
-        assert set(each) == {"name", "summary", "source", "guarantee", "parameters", "weak_learners"}
+        keys = {"name", "summary", "source", "guarantee", "parameters", "weak_learners", "combinations"}
+        assert set(each) == keys
+        if each["name"] == "adaboost_mr":
+            assert [(c["value"], c["weak_learners"]) for c in each["combinations"]] == [
+                ("single", ["tree"]),
+                ("votes", ["hamming_tree", "stump", "product"]),
+            ]
+        else:
+            assert each["combinations"] == []
         assert all(each[key] for key in ("summary", "source", "guarantee"))
         assert [weak["kind"] for weak in each["weak_learners"]] == [
             kind for kind in ALGORITHMS[each["name"]].weak_learners if kind in WEAK_LEARNERS

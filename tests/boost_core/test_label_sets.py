@@ -10,7 +10,7 @@ import pytest
 from boost_core.errors import ConfigError
 from boost_core.jit import JIT_DISABLED
 from boost_core.label_sets import label_mass
-from boost_core.training import TrainingData
+from boost_core.training_data import TrainingData
 from tests.boost_core.algorithms.single_label_runs import Table, random_table
 from tests.boost_core.test_row_weights import arrays, data_of, run, scores_of
 

@@ -16,7 +16,8 @@ from boost_core.replay import rounds_of
 from boost_core.shard import RowRange
 from boost_core.start import ModelSoFar, Start
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import TrainingResult, train
+from boost_core.training_data import TrainingData
 from tests.builders import bin_table, forest_arrays, make_table, member_data, shared_figures
 from workers.thread_group import ThreadGroup
 

@@ -13,7 +13,8 @@ from boost_core.errors import ConfigError
 from boost_core.jit import JIT_DISABLED
 from boost_core.model import Forest
 from boost_core.row_weights import copies_of
-from boost_core.training import TrainingData, TrainingResult
+from boost_core.training import TrainingResult
+from boost_core.training_data import TrainingData
 from tests.boost_core.algorithms.single_label_runs import Table, random_table
 from tests.boost_core.algorithms.small_runs import config_for
 from tests.builders import train_member

@@ -14,8 +14,10 @@ from boost_core.fitted import Speech, one_tree
 from boost_core.model import SCORE_UNITS
 from boost_core.records import Silent, StopReason
 from boost_core.shrinking import shrink
+from boost_core.stopping import METRICS
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import TrainingResult, train
+from boost_core.training_data import TrainingData
 from boost_core.tree import Tree
 from tests.builders import bin_rows, bin_table, make_table, shard_of
 
@@ -64,15 +66,37 @@ def test_all_rounds_may_run_and_the_best_one_counts(data: TrainingData):
     assert result.forest.n_rounds == int(np.argmin([record.valid_error for record in result.records])) + 1
 
 
-def test_early_stopping_needs_validation_rows(data: TrainingData):
+@pytest.mark.parametrize("metric", ["error", "log_loss"])
+def test_metrics_of_validation_need_validation_rows(data: TrainingData, metric: str):
     alone = TrainingData(data.train, None, data.binning, data.class_counts)
     with pytest.raises(ConfigError, match=r"stopping.*validation rows"):
-        run(alone, {"name": "adaboost_mh"}, 5, {"patience": 5})
+        run(alone, {"name": "adaboost_mh"}, 5, {"patience": 5, "metric": metric})
+    assert run(alone, {"name": "adaboost_mh"}, 5, {"patience": 1, "metric": "loss"}).records
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS))
+def test_any_reported_metric_stops_and_names_the_best_round(data: TrainingData, metric: str):
+    stopping = {"metric": metric, "patience": 4, "min_delta": 0.003}
+    stopped = run(data, {"name": "adaboost_mh"}, 200, stopping)
+    values = [METRICS[metric](record) for record in stopped.records]
+    best, least = 0, np.inf
+    for number, value in enumerate(values, 1):
+        if value < least - 0.003:
+            best, least = number, value
+    assert stopped.forest.n_rounds == best
+    ended = stopped.stop_reason is StopReason.STOPPED_EARLY
+    assert len(values) == (best + 4 if ended else 200)
+    assert ended or metric == "loss"  # which falls on and on
 
 
 @pytest.mark.parametrize(
     ("stopping", "place"),
-    [({"patience": 0}, ("stopping", "patience")), ({"metric": "x"}, ("stopping", "metric")), (3, ("stopping",))],
+    [
+        ({"patience": 0}, ("stopping", "patience")),
+        ({"metric": "x"}, ("stopping", "metric")),
+        ({"min_delta": -1}, ("stopping", "min_delta")),
+        (3, ("stopping",)),
+    ],
 )
 def test_mistakes_in_stopping_are_named(stopping: Any, place: tuple[str, ...]):
     with pytest.raises(ConfigError) as refused:

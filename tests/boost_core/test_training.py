@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from boost_core import collective, training
+from boost_core.bounds import check_bounds
 from boost_core.catalogue import resolve_config
 from boost_core.errors import BoundBroken, ConfigError
 from boost_core.records import Phase, RoundRecord, Silent, StopReason
 from boost_core.team import Team
-from boost_core.training import check_bounds, train
+from boost_core.training import train
 from tests.builders import bin_table, config_for, forest_arrays, make_table, member_data, train_alone
 from tests.reference import Options
 

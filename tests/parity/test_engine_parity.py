@@ -24,6 +24,7 @@ from tests.builders import (
     Table,
     bin_rows,
     bin_table,
+    boosted,
     config_for,
     forest_arrays,
     make_table,
@@ -83,7 +84,7 @@ class Gang:
                 shard = shard_of(codes, self.valid.labels, self.valid_spread[collective.rank])
                 data = replace(data, valid=shard, n_valid=self.valid.n_rows)
             with Team(threads) as crew:
-                return train(data, config, collective, Silent(), crew)
+                return boosted(train(data, config, collective, Silent(), crew))
 
         return ThreadGroup(len(self.spread)).run(member)
 

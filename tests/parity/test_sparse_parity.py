@@ -1,5 +1,8 @@
 """Sparse and dense state, any number of members: one model, to the bit."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from boost_core import sparse_rule
@@ -26,7 +29,8 @@ ALGORITHMS = {
 
 def config_of(name: str, rounds: int = 12, **learner: int) -> TrainingConfig:
     limits = {"kind": "tree", "max_leaves": 6, **learner}
-    return resolve_config({"algorithm": {**ALGORITHMS[name], "weak_learner": limits}, "rounds": rounds})
+    options = {"stopping": {"metric": "log_loss", "patience": 5}} if name == "adaboost_m2" else {}
+    return resolve_config({"algorithm": {**ALGORITHMS[name], "weak_learner": limits}, "rounds": rounds, **options})
 
 
 def dense(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +56,18 @@ def test_sparse_state_gives_the_model_of_the_dense_one(monkeypatch: pytest.Monke
         assert len({record.valid_error for record in wanted.records}) > 1
         sparse(monkeypatch)
         assert facts(train_alone(binned, config_of(name), valid=valid)) == facts(wanted)
+
+
+def test_nothing_to_learn_gives_the_constant_model(monkeypatch: pytest.MonkeyPatch):
+    table = make_table(80, 3, 5, seed=7)
+    binned = bin_table(replace(table, X=np.zeros_like(table.X), labels=np.arange(80, dtype=np.int32) % 5))
+    gang = Gang(binned, [[(0, 80)]], table, [[(0, 80)]])
+    dense(monkeypatch)
+    [wanted] = gang.train(config_of("adaboost_m2"))
+    assert len(wanted.records) == 1
+    sparse(monkeypatch)
+    [found] = gang.train(config_of("adaboost_m2"))
+    assert facts(found) == facts(wanted)
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])

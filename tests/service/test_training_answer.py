@@ -19,11 +19,10 @@ def test_a_training_without_a_round_has_figures_too(tmp_path: Path) -> None:
     plan, config = prepare(parse(body), tmp_path)
     outcome = train_in_process(TrainingJob("j", 1, plan, config, 1), NoProgress())
     answer = training_answer(outcome, plan, "f" * 64)
-    assert (answer["rounds"], answer["rounds_run"], answer["best_round"]) == (0, 0, 0)
+    assert (answer["rounds"], answer["rounds_run"], answer["best_round"]) == (1, 1, 1)
     assert answer["stop_reason"] in {"edge_zero", "alpha_zero"}
-    assert answer["train_error"] is None
-    assert answer["loss"] is None
-    assert answer["seconds"]["per_round"] == 0
+    assert "most frequent class" in answer["warnings"][0]
+    assert (answer["train_error"], answer["edge_last"]) == (0.5, 0.0)
     json.dumps(answer, allow_nan=False)
 
 
@@ -34,5 +33,6 @@ def test_a_training_without_an_error_says_so_in_json(tmp_path: Path) -> None:
     outcome = train_in_process(TrainingJob("j", 1, plan, config, 1), NoProgress())
     answer = training_answer(outcome, plan, "f" * 64)
     assert answer["stop_reason"] == "edge_one"
+    assert answer["warnings"] == []
     assert (answer["train_error"], answer["edge_last"], answer["bound_holds"]) == (0.0, 1.0, True)
     json.dumps(answer, allow_nan=False)

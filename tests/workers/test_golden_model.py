@@ -13,7 +13,7 @@ from tests.workers.parquet_tables import write
 from workers.model_file import model_sha256, read_model
 from workers.scoring import predict_table
 
-SHA256 = "b30e239dcc577f9507b56282d5c99402c4e978379bc856e07ec667b1a3ab9258"
+SHA256 = "e21a63edf2a33a31ed58e15e5b2517e0129d10099d10f43b859df3b5bf21a0a5"
 LABELS = ["cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "cedar", "ash", "birch", "cedar", "birch", "birch"]
 N_WRONG = 44
 

@@ -274,9 +274,9 @@ def test_nothing_in_the_file_says_where_it_was_trained(tmp_path: Path, table: Ta
     assert b"secret" not in content
     assert set(first.model.metadata()) == {
         "format_version", "config", "features", "label", "classes", "n_columns", "speech", "decoding", "fingerprint",
-        "n_rows",
+        "n_rows", "temperature",
     }  # fmt: skip
-    config = {"algorithm", "weak_learner", "rounds", "max_bins", "seed", "stopping"}
+    config = {"algorithm", "weak_learner", "rounds", "max_bins", "seed", "stopping", "calibration"}
     assert set(first.model.metadata()["config"]) == config
 
 

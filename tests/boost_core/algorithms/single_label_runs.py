@@ -18,9 +18,11 @@ from boost_core.model import Forest
 from boost_core.records import Silent
 from boost_core.shard import RowRange, Shard
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import TrainingResult, train
+from boost_core.training_data import TrainingData
 from tests.boost_core.algorithms import oracle_single_label as oracle
 from tests.boost_core.algorithms.oracle_trees import Grid
+from tests.builders import boosted
 
 ROUNDS = 6
 Body = dict[str, Any]
@@ -121,7 +123,7 @@ def full_body(body: Body) -> Body:
 def train_member(data: TrainingData, body: Body, rounds: int, collective: Collective, seed: int) -> TrainingResult:
     config = resolve_config({"algorithm": body, "rounds": rounds, "seed": seed})
     with Team(1) as team:
-        return train(data, config, collective, Silent(), team)
+        return boosted(train(data, config, collective, Silent(), team))
 
 
 def train_alone(table: Table, body: Body, rounds: int = ROUNDS, seed: int = 0) -> TrainingResult:

@@ -20,7 +20,9 @@ from boost_core.prediction import forest_scores
 from boost_core.records import RoundRecord, Silent
 from boost_core.shard import Shard
 from boost_core.team import Team
-from boost_core.training import TrainingData, TrainingResult, train
+from boost_core.training import TrainingResult, train
+from boost_core.training_data import TrainingData
+from tests.builders import boosted
 
 cases = settings(
     max_examples=12,
@@ -86,10 +88,10 @@ def config_for(algorithm: dict[str, Any], rounds: int, seed: int = 0) -> Trainin
     return resolve_config({"algorithm": algorithm, "rounds": rounds, "seed": seed})
 
 
-def train_rows(
+def train_whole(
     table: Table, rows: NDArray[np.int64], config: TrainingConfig, collective: Collective, threads: int = 1
 ) -> TrainingResult:
-    """Train as the member that holds these rows, ascending."""
+    """Train as the member that holds these rows, ascending; the constant model of a refused round 1 is kept."""
     made, codes = table.binned
     ranges = tuple((int(i), int(i) + 1) for i in rows)
     shard = Shard(np.ascontiguousarray(codes[:, rows]), table.labels[rows], ranges)
@@ -99,18 +101,27 @@ def train_rows(
         return train(data, config, collective, Silent(), team)
 
 
+def train_rows(
+    table: Table, rows: NDArray[np.int64], config: TrainingConfig, collective: Collective, threads: int = 1
+) -> TrainingResult:
+    """The same, rounds of boosting alone."""
+    return boosted(train_whole(table, rows, config, collective, threads))
+
+
 def train_alone(table: Table, config: TrainingConfig, threads: int = 1) -> TrainingResult:
     return train_rows(table, np.arange(table.labels.shape[0]), config, Alone(), threads)
 
 
-def train_gang(table: Table, config: TrainingConfig, members: int) -> list[TrainingResult]:
+def train_gang(
+    table: Table, config: TrainingConfig, members: int, train: Callable[..., TrainingResult] = train_rows
+) -> list[TrainingResult]:
     """Every member's result; the rows are spread over the first three at most, so a fourth one holds none."""
     from workers.thread_group import ThreadGroup
 
     owner = np.random.default_rng(members).integers(0, min(members, 3), table.labels.shape[0])
 
     def member(collective: Collective) -> TrainingResult:
-        return train_rows(table, np.flatnonzero(owner == collective.rank), config, collective)
+        return train(table, np.flatnonzero(owner == collective.rank), config, collective)
 
     return ThreadGroup(members).run(member)
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from boost_core import sparse_search
+from boost_core import sparse_scores, sparse_search
 from boost_core.config import Choice
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE
 from boost_core.fitted import Part, Speech, one_tree
-from boost_core.scores import zero_scores
+from boost_core.scores import Scores, zero_scores
 from boost_core.sparse_gains import Entries, SparseGains
 from boost_core.sparse_rule import SPARSE_CLASSES, keeps_sparse
 from boost_core.sparse_scores import zero_sparse_scores
@@ -20,8 +20,13 @@ Integers = NDArray[np.int64]
 SIZES = [(4, True), (1, False), (6, False), (0, True), (0, False), (3, True)]
 
 
+def written_out(scores: Scores) -> list[list[int]]:
+    return [row for _, block in scores.blocks() for row in block.tolist()]
+
+
 @pytest.mark.parametrize("n_classes", [2, 3, 9, 200])
-def test_sparse_scores_are_those_of_all_pairs(n_classes: int):
+def test_sparse_scores_are_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch, n_classes: int):
+    monkeypatch.setattr(sparse_scores, "BLOCK_SCORES", 30 * n_classes)
     random = np.random.default_rng(n_classes)
     labels = random.integers(0, n_classes, 70).astype(np.int32)
     copies = random.integers(1, 4, 70)
@@ -38,7 +43,7 @@ def test_sparse_scores_are_those_of_all_pairs(n_classes: int):
             for scores in (sparse, dense):
                 scores.widen(np.array([units]), one_tree(tree, Speech.LABEL))
                 scores.add(Part(tree), Speech.LABEL, units, tree.leaf_of_row, team)
-            assert sparse.dense().tolist() == dense.values.tolist()
+            assert written_out(sparse) == written_out(sparse.wide()) == dense.values.tolist()
             for often in (None, copies):
                 assert sparse.count_errors(labels, team, None, often) == dense.count_errors(labels, team, None, often)
     assert sparse.own.dtype == np.int64
