@@ -7,8 +7,12 @@ import pytest
 
 from boost_core import sparse_rule
 from boost_core.catalogue import resolve_config
+from boost_core.collective import Alone
 from boost_core.config import TrainingConfig
-from tests.builders import BinnedTable, Table, bin_table, make_table, train_alone
+from boost_core.records import Silent
+from boost_core.team import Team
+from boost_core.training import train
+from tests.builders import BinnedTable, Table, bin_table, make_table, member_data, train_alone
 from tests.parity.test_engine_parity import Gang, facts, spread_rows
 
 pytestmark = pytest.mark.parity
@@ -61,13 +65,13 @@ def test_sparse_state_gives_the_model_of_the_dense_one(monkeypatch: pytest.Monke
 def test_nothing_to_learn_gives_the_constant_model(monkeypatch: pytest.MonkeyPatch):
     table = make_table(80, 3, 5, seed=7)
     binned = bin_table(replace(table, X=np.zeros_like(table.X), labels=np.arange(80, dtype=np.int32) % 5))
-    gang = Gang(binned, [[(0, 80)]], table, [[(0, 80)]])
-    dense(monkeypatch)
-    [wanted] = gang.train(config_of("adaboost_m2"))
-    assert len(wanted.records) == 1
-    sparse(monkeypatch)
-    [found] = gang.train(config_of("adaboost_m2"))
-    assert facts(found) == facts(wanted)
+    found = []
+    for choose in (dense, sparse):
+        choose(monkeypatch)
+        with Team(1) as crew:
+            found.append(train(member_data(binned, valid=table), config_of("adaboost_m2"), Alone(), Silent(), crew))
+    assert len(found[0].records) == 1
+    assert facts(found[1]) == facts(found[0])
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])
