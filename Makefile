@@ -72,16 +72,17 @@ check: $(VENV)/.dev-stamp
 	@echo "==> import contracts"
 	@$(BIN)/lint-imports --no-cache --no-logo
 
+WITH_DEADLINES := tests/workers tests/service tests/parity tests/faults
 # The engine's tests compute, so they share the cores; those of the workers and the service wait for processes and
 # hold them to deadlines, so they run alone. Where PYTEST_ARGS narrow the choice, one of the two may have nothing to do.
 NONE_CHOSEN = { status=$$?; [ -n '$(PYTEST_ARGS)' ] && [ $$status -eq 5 ]; }
 
 test: check
 	@echo "==> pytest: the engine, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/workers --ignore tests/service --ignore tests/parity \
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(WITH_DEADLINES)) \
 		$(PYTEST_ARGS) || $(NONE_CHOSEN)
 	@echo "==> pytest: workers and service"
-	@$(BIN)/python -m pytest tests/workers tests/service tests/parity $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@$(BIN)/python -m pytest $(WITH_DEADLINES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
 
 bench: $(BENCH_VENV)/.bench-stamp
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from service.errors import WrongState
 
-MOST_LOST_RUNS = 3  # a job that kills its server, or is always there when it dies, is not tried for ever
+# A job that kills its server is not tried for ever. High, since servers also die of what is no job's fault.
+MOST_LOST_RUNS = 10
 
 
 class JobState(enum.StrEnum):

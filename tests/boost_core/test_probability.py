@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from boost_core.catalogue import ALGORITHMS
 from boost_core.decoding import Decoding, Rule, plain_decoding
-from boost_core.probability import Link, probabilities_of
+from boost_core.probability import Link, Transform, probabilities_of
 from boost_core.scores import UNIT, predicted_classes
 
 PLAIN_LINKS = (Link.SIGMOIDS, Link.DOUBLE, Link.PLAIN)
@@ -34,7 +34,7 @@ def units(n_columns: st.SearchStrategy[int]) -> st.SearchStrategy[np.ndarray]:
 def test_a_score_a_class(link: Link, scores: np.ndarray, offset: float):
     decoding = plain_decoding(scores.shape[1])
     predicted = predicted_classes(scores, decoding)
-    check(probabilities_of(link, scores * UNIT, offset, decoding, predicted), predicted)
+    check(probabilities_of(Transform(link, offset), scores * UNIT, decoding, predicted), predicted)
 
 
 @given(units(st.just(1)))
@@ -42,7 +42,7 @@ def test_a_score_a_class(link: Link, scores: np.ndarray, offset: float):
 def test_one_score_for_two_classes(scores: np.ndarray):
     decoding = plain_decoding(1)
     predicted = predicted_classes(scores, decoding)
-    check(probabilities_of(Link.SIGMOID, scores * UNIT, 0.0, decoding, predicted), predicted)
+    check(probabilities_of(Transform(Link.SIGMOID, 0.0), scores * UNIT, decoding, predicted), predicted)
 
 
 @given(arrays(np.int64, (5, 3), elements=st.integers(0, 4)))
@@ -50,7 +50,7 @@ def test_one_score_for_two_classes(scores: np.ndarray):
 def test_vote_shares(votes: np.ndarray):
     scores, decoding = votes << 20, plain_decoding(3)
     predicted = predicted_classes(scores, decoding)
-    check(probabilities_of(Link.SHARES, scores * UNIT, 0.0, decoding, predicted), predicted)
+    check(probabilities_of(Transform(Link.SHARES, 0.0), scores * UNIT, decoding, predicted), predicted)
 
 
 @pytest.mark.parametrize("rule", [Rule.LOSS, Rule.HAMMING])
@@ -60,33 +60,35 @@ def test_output_codes(rule: Rule, scores: np.ndarray):
     code = np.array([[1, 1, 0, -1], [-1, 1, 1, 0], [0, -1, 1, 1]], np.int8)
     decoding = Decoding(rule, code)
     predicted = predicted_classes(scores, decoding)
-    check(probabilities_of(Link.DISTANCES, scores * UNIT, 0.0, decoding, predicted), predicted)
+    check(probabilities_of(Transform(Link.DISTANCES, 0.0), scores * UNIT, decoding, predicted), predicted)
 
 
 def test_a_code_of_one_column_is_adaboost():
     scores, decoding = np.array([[0.7], [-1.3], [0.0]]), Decoding(Rule.LOSS, np.array([[-1], [1]], np.int8))
     predicted = np.array([1, 0, 1], np.int32)
-    code = probabilities_of(Link.DISTANCES, scores, 0.0, decoding, predicted)
-    np.testing.assert_allclose(code, probabilities_of(Link.SIGMOID, scores, 0.0, plain_decoding(1), predicted))
+    code = probabilities_of(Transform(Link.DISTANCES, 0.0), scores, decoding, predicted)
+    np.testing.assert_allclose(
+        code, probabilities_of(Transform(Link.SIGMOID, 0.0), scores, plain_decoding(1), predicted)
+    )
 
 
 def test_only_level_classes_change_places():
     """A prediction that rounding cannot explain shows as a probability that does, too: nothing is made up."""
     scores = np.array([[3.0, 0.0, -3.0]])
-    found = probabilities_of(Link.PLAIN, scores, 0.0, plain_decoding(3), np.array([0], np.int32))
+    found = probabilities_of(Transform(Link.PLAIN, 0.0), scores, plain_decoding(3), np.array([0], np.int32))
     np.testing.assert_allclose(found, np.exp(scores) / np.exp(scores).sum())
 
 
 def test_the_links_undo_the_losses():
     ln3, decoding = np.log(3.0), plain_decoding(2)
     predicted = np.array([1], np.int32)
-    double = probabilities_of(Link.DOUBLE, np.array([[0.0, ln3 / 2]]), 0.0, decoding, predicted)
-    plain = probabilities_of(Link.PLAIN, np.array([[0.0, ln3]]), 0.0, decoding, predicted)
+    double = probabilities_of(Transform(Link.DOUBLE, 0.0), np.array([[0.0, ln3 / 2]]), decoding, predicted)
+    plain = probabilities_of(Transform(Link.PLAIN, 0.0), np.array([[0.0, ln3]]), decoding, predicted)
     np.testing.assert_allclose(double, [[0.25, 0.75]])
     np.testing.assert_allclose(plain, [[0.25, 0.75]])
-    sigmoid = probabilities_of(Link.SIGMOID, np.array([[ln3 / 2]]), 0.0, plain_decoding(1), predicted)
+    sigmoid = probabilities_of(Transform(Link.SIGMOID, 0.0), np.array([[ln3 / 2]]), plain_decoding(1), predicted)
     np.testing.assert_allclose(sigmoid, [[0.25, 0.75]])
-    offset = probabilities_of(Link.SIGMOIDS, np.array([[0.0, 0.0]]), ln3, decoding, np.array([0], np.int32))
+    offset = probabilities_of(Transform(Link.SIGMOIDS, ln3), np.array([[0.0, 0.0]]), decoding, np.array([0], np.int32))
     np.testing.assert_allclose(offset, [[0.5, 0.5]])
 
 

@@ -56,7 +56,9 @@ def test_a_job_that_kills_its_server_is_not_run_for_ever(bench: Bench) -> None:
         [found] = bench.store.release(f"server {lost}", "the server that ran it is gone")
         assert found.lost_runs == lost
     assert bench.store.get(job.id).state is JobState.FAILED
-    assert "run 3 in a row that was lost without a further round" in (bench.store.get(job.id).reason or "")
+    assert f"run {MOST_LOST_RUNS} in a row that was lost without a further round" in (
+        bench.store.get(job.id).reason or ""
+    )
     assert bench.store.resume(job.id, None).lost_runs == 0
 
 

@@ -82,7 +82,8 @@ def test_the_description_is_whole(fuzzed: httpx.Client) -> None:
     for reference in references(described):
         assert reference.removeprefix("#/components/schemas/") in schemas
     wanted = {
-        "/v1/jobs", "/v1/jobs/{job_id}", "/v1/jobs/{job_id}/rounds", "/v1/jobs/{job_id}/cancel", "/v1/algorithms",
+        "/v1/jobs", "/v1/jobs/{job_id}", "/v1/jobs/{job_id}/rounds", "/v1/jobs/{job_id}/cancel",
+        "/v1/jobs/{job_id}/resume", "/v1/algorithms",
         "/v1/models", "/v1/models/{name}", "/v1/models/{name}/versions/{version}", "/v1/models/{name}/predict",
         "/v1/models/{name}/versions/{version}/predict", "/healthz", "/readyz",
     }  # fmt: skip

@@ -52,7 +52,7 @@ def is_listening(lease: Lease) -> bool:
 def test_one_run_at_a_time(book: LeaseBook) -> None:
     take(book, "a", 3)
     refusal = book.take("b", 1, 10.0)
-    assert refusal == Refusal("held by job a, run 3")
+    assert refusal == Refusal("held by job a, run 0.3")
     assert book.holder == ("a", 3)
 
 
@@ -125,7 +125,7 @@ def test_a_member_begins_once(book: LeaseBook) -> None:
     begin(book, [])
     with pytest.raises(LeaseRefused, match="began once before"):
         book.begin("a", 1, "key")
-    with pytest.raises(CollectiveError, match="job a, run 1 has it"):
+    with pytest.raises(CollectiveError, match=r"job a, run 0\.1 has it"):
         book.begin("b", 1, "key")
 
 
@@ -133,7 +133,7 @@ def test_an_older_run_gets_nothing_once_a_newer_one_was_seen(book: LeaseBook) ->
     take(book, "a", 5)
     book.release("a", 5, "done")
     refusal = book.take("a", 4, 10.0)
-    assert refusal == Refusal("run 5 of job a was seen there: run 4 is over", for_good=True)
+    assert refusal == Refusal("run 0.5 of job a was seen there: run 0.4 is over", for_good=True)
     take(book, "b", 1)  # another job counts for itself
 
 
@@ -142,7 +142,7 @@ def test_a_newer_run_replaces_an_older_one_that_has_not_begun(book: LeaseBook) -
     take(book, "a", 2)
     assert book.holder == ("a", 2)
     assert not is_listening(old)
-    with pytest.raises(LeaseRefused, match="run 1 does not hold this worker: job a, run 2 has it"):
+    with pytest.raises(LeaseRefused, match=r"run 0\.1 does not hold this worker: job a, run 0\.2 has it"):
         book.begin("a", 1, "key")
 
 
@@ -150,7 +150,7 @@ def test_a_newer_run_breaks_an_older_member_and_waits_for_its_end(book: LeaseBoo
     aborted: list[str] = []
     lease = begin(book, aborted)
     assert isinstance(book.take("a", 2, 10.0), Refusal)
-    assert aborted == ["run 2 of job a took over"]
+    assert aborted == ["run 0.2 of job a took over"]
     book.end(lease)
     take(book, "a", 2)
 

@@ -8,7 +8,8 @@ from boost_core.errors import ConfigError
 
 def test_defaults_are_filled_in():
     config = resolve_config({"algorithm": {"name": "ecoc"}})
-    assert dict(config.algorithm.parameters) == {"code": "dense", "columns": 0, "decoding": "loss", "shrinkage": 1.0}
+    shared = {"shrinkage": 1.0, "class_weight": None, "row_fraction": 1.0, "feature_fraction": 1.0}
+    assert dict(config.algorithm.parameters) == {"code": "dense", "columns": 0, "decoding": "loss", **shared}
     assert config.weak_learner.name == "stump"
     config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": {"kind": "product"}}})
     assert dict(config.weak_learner.parameters) == {"factors": 2, "loop": True}
