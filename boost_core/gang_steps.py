@@ -17,7 +17,8 @@ from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_all_rows, add_rows
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
-from boost_core.tree import GAIN_SHIFT, LEFT, NODE_FIELDS, RIGHT
+from boost_core.tree import NODE_FIELDS
+from boost_core.tree_steps import add_node, gain_of
 
 Integers = NDArray[np.int64]
 UNKNOWN = -1
@@ -190,14 +191,7 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
     new, node = counts[N_LEAVES], counts[N_NODES]
     counts[N_LEAVES] += 1
     counts[N_NODES] += 1
-    for place, field in enumerate((FEATURE, KIND, BIN, MISSING_LEFT)):
-        front.nodes[node, place] = front.records[candidate, field]
-    front.nodes[node, LEFT] = ~leaf
-    front.nodes[node, RIGHT] = ~new
-    if front.parents[leaf, 0] >= 0:
-        front.nodes[front.parents[leaf, 0], front.parents[leaf, 1]] = node
-    front.parents[leaf, 0], front.parents[leaf, 1] = node, LEFT
-    front.parents[new, 0], front.parents[new, 1] = node, RIGHT
+    add_node(front.nodes, front.parents, node, leaf, new, front.records[candidate])
     front.leaves[leaf] = front.children[candidate]
     front.leaves[new] = front.children[candidate] + 1
 
@@ -278,9 +272,7 @@ def note(front, chosen, gathered):  # type: ignore[no-untyped-def]
             if gathered[rank, row, VALUE] > gathered[best, row, VALUE]:
                 best = rank
         front.records[child] = gathered[best, row]
-        value = front.records[child, VALUE]
-        gain = value - front.values[child]
-        front.gains[child] = gain if value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
+        front.gains[child] = gain_of(front.records[child, VALUE], front.values[child], mass)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The steps of growing a tree, as kernels that lone and gang growth share."""
+"""The steps of growing a tree, as kernels: those of lone growth, and what gang growth (gang_steps.py) takes of them."""
 
 import numpy as np
 
@@ -34,15 +34,27 @@ def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-
 
 
 @kernel
-def value_root(objective, sums, payload):  # type: ignore[no-untyped-def]
-    """objective.set_root, callable from Python."""
-    return set_root(objective, sums, sums.shape[0] - 1, payload)
+def gain_of(cut_value, own_value, mass):  # type: ignore[no-untyped-def]
+    """What a leaf's best cut gains over the leaf itself, 0 if that is rounding; mass: its absolute gains over all
+    members."""
+    gain = cut_value - own_value
+    return gain if cut_value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
 
 
 @kernel
-def value_leaves(objective, left, right, payloads):  # type: ignore[no-untyped-def]
-    """objective.set_leaves, callable from Python; payloads: OUT [2, n_outputs]."""
-    return set_leaves(objective, left, right, left.shape[0] - 1, payloads[0], payloads[1])
+def add_node(nodes, parents, node, leaf, new, record):  # type: ignore[no-untyped-def]
+    """A leaf becomes a node, of whose children the left one keeps its index and the right one is `new`.
+
+    nodes [n, NODE_FIELDS] and parents [n_leaves, 2]: IN/OUT; record: the leaf's best cut.
+    """
+    for place, field in enumerate((FEATURE, KIND, BIN, MISSING_LEFT)):
+        nodes[node, place] = record[field]
+    nodes[node, LEFT] = ~leaf
+    nodes[node, RIGHT] = ~new
+    if parents[leaf, 0] >= 0:
+        nodes[parents[leaf, 0], parents[leaf, 1]] = node
+    parents[leaf, 0], parents[leaf, 1] = node, LEFT
+    parents[new, 0], parents[new, 1] = node, RIGHT
 
 
 @kernel
@@ -58,9 +70,7 @@ def best_leaf(tree):  # type: ignore[no-untyped-def]
 @kernel
 def note_best_cut(tree, leaf, mass):  # type: ignore[no-untyped-def]
     """Set a leaf's gain from its record; mass: its absolute gains over all members. The leaf may be split."""
-    value = tree.records[leaf, VALUE]
-    gain = value - tree.values[leaf]
-    tree.gains[leaf] = gain if value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
+    tree.gains[leaf] = gain_of(tree.records[leaf, VALUE], tree.values[leaf], mass)
 
 
 @kernel
@@ -83,14 +93,7 @@ def split(tree, objective, leaf, order, scratch, table, mass):  # type: ignore[n
     new, node = tree.counts[N_LEAVES], tree.counts[N_NODES]
     tree.counts[N_LEAVES] += 1
     tree.counts[N_NODES] += 1
-    for place, field in enumerate((FEATURE, KIND, BIN, MISSING_LEFT)):
-        tree.nodes[node, place] = record[field]
-    tree.nodes[node, LEFT] = ~leaf
-    tree.nodes[node, RIGHT] = ~new
-    if tree.parents[leaf, 0] >= 0:
-        tree.nodes[tree.parents[leaf, 0], tree.parents[leaf, 1]] = node
-    tree.parents[leaf, 0], tree.parents[leaf, 1] = node, LEFT
-    tree.parents[new, 0], tree.parents[new, 1] = node, RIGHT
+    add_node(tree.nodes, tree.parents, node, leaf, new, record)
     tree.segments[new, 0], tree.segments[new, 1] = middle, segment[1]
     tree.segments[leaf, 1] = middle
     for c in range(tree.sums.shape[1]):

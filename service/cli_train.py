@@ -17,7 +17,7 @@ from service.cluster_link import ClusterLink
 from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
 from service.requests import TrainingRequest, parse, prepare
 from service.safe_json import decode
-from service.settings import checked_cluster, load_settings
+from service.settings import Settings, checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
 from service.warm_start import HERE, check_start
@@ -52,12 +52,13 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         plan, config = prepare(request, arguments.data_root)
         start = _start(request)
         check_start(start, plan, config)
-        threads, kept = request.resources.threads, _checkpoints(arguments)
+        settings = load_settings()
+        threads, kept = request.resources.threads, _checkpoints(arguments, settings)
         job = TrainingJob(
             uuid.uuid4().hex, 1, plan, config, threads, checkpoints=kept, resume=arguments.resume, warm_start=start
         )
         try:
-            trainer = Trainer(link, load_settings().deadline_seconds)
+            trainer = Trainer(link, settings.deadline_seconds)
             outcome = _train(job, trainer, lambda: _n_workers(arguments, request, link))
         finally:
             if link is not None:
@@ -68,7 +69,7 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
             )
         answer = training_answer(outcome, plan, write_model(arguments.out, outcome.model))
         with contextlib.suppress(OSError):
-            _store().delete(arguments.checkpoint_name)
+            FolderCheckpoints(settings.checkpoints).delete(arguments.checkpoint_name)
         output.answer(answer, _text(answer, arguments.out))
 
 
@@ -82,10 +83,6 @@ def read_request(path: Path) -> TrainingRequest:
         return parse(decode(data))
     except MalformedBody as error:
         raise MalformedBody(f"{path}: {error}") from None
-
-
-def _store() -> FolderCheckpoints:
-    return FolderCheckpoints(load_settings().checkpoints)
 
 
 def _link(arguments: Arguments, request: TrainingRequest) -> ClusterLink | None:
@@ -120,9 +117,9 @@ def _start(request: TrainingRequest) -> Model | None:
     return read_model(Path(named.file))
 
 
-def _checkpoints(arguments: Arguments) -> CheckpointSettings:
+def _checkpoints(arguments: Arguments, settings: Settings) -> CheckpointSettings:
     """Where the training keeps its checkpoints. Those of an earlier one are gone, unless it shall go on from them."""
-    settings, store = load_settings(), _store()
+    store = FolderCheckpoints(settings.checkpoints)
     if not arguments.resume:
         with contextlib.suppress(OSError):
             store.delete(arguments.checkpoint_name)

@@ -13,7 +13,7 @@ from service.warm_start import check_start, find_start
 
 
 @dataclass(frozen=True)
-class Desk:
+class SubmissionContext:
     """What accepting a request needs."""
 
     store: JobStore
@@ -22,22 +22,22 @@ class Desk:
     settings: Settings
 
 
-def submit(request: TrainingRequest, key: str | None, desk: Desk) -> tuple[Job, bool]:
+def submit(request: TrainingRequest, key: str | None, context: SubmissionContext) -> tuple[Job, bool]:
     """Queue a job; True if it is new, False if its idempotency key brought back a job submitted before.
 
     Raises KeyReused, RequestRefused, ConfigError or DataError. Opens the data files: not for the event loop.
     """
     body = request.model_dump(mode="json")
     hashed = body_hash(body)
-    if key is None or desk.store.find_key(key) is None:
+    if key is None or context.store.find_key(key) is None:
         # A repeated request is answered even if its data have gone since.
-        desk.trainer.check(request.resources.workers)
-        plan, config = prepare(request, desk.settings.data_root)
-        if start := find_start(request, desk.registry):
+        context.trainer.check(request.resources.workers)
+        plan, config = prepare(request, context.settings.data_root)
+        if start := find_start(request, context.registry):
             check_start(start.model, plan, config)
             # the newest version may be another one when the job runs
             body["warm_start"]["version"] = start.version.version
-    return desk.store.submit(NewJob(request.name, body, hashed, request.rounds, key))
+    return context.store.submit(NewJob(request.name, body, hashed, request.rounds, key))
 
 
 def body_hash(body: dict[str, object]) -> str:

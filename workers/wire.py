@@ -33,28 +33,18 @@ def narrow(values, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def pack(histograms, start, stop, n_used, out):  # type: ignore[no-untyped-def]
-    """out (OUT, flat int64) = bins start..stop and the first n_used channels of histograms [node, bin, channel]."""
-    k = 0
-    for node in range(histograms.shape[0]):
-        for b in range(start, stop):
-            row = histograms[node, b]
-            for c in range(n_used):
-                out[k + c] = row[c]
-            k += n_used
+    """out (OUT, flat int32 or int64) = bins start..stop, channels 0..n_used of histograms [node, bin, channel].
 
-
-@kernel
-def pack_narrow(histograms, start, stop, n_used, out):  # type: ignore[no-untyped-def]
-    """Like pack into int32; False if a value does not fit."""
+    False if a value does not fit, and out is of no use then.
+    """
     k = 0
     for node in range(histograms.shape[0]):
         for b in range(start, stop):
             row = histograms[node, b]
             lost = np.int64(0)
             for c in range(n_used):
-                short = np.int32(row[c])
-                out[k + c] = short
-                lost |= row[c] ^ np.int64(short)
+                out[k + c] = row[c]
+                lost |= row[c] ^ np.int64(out[k + c])
             if lost != 0:
                 return False
             k += n_used
@@ -106,7 +96,7 @@ class SendBuffers:
         n_values = whole.shape[0] * (bins[1] - bins[0]) * n_used
         room = self.room(key, n_values)
         short = room.view(np.int32)[:n_values]
-        if pack_narrow(whole, bins[0], bins[1], n_used, short):
+        if pack(whole, bins[0], bins[1], n_used, short):
             return short
         pack(whole, bins[0], bins[1], n_used, room)
         return room
@@ -122,7 +112,7 @@ def warm_up() -> None:
     histograms, values = np.zeros((1, 1, 1), np.int64), np.zeros(1, np.int64)
     short = np.zeros(1, np.int32)
     narrow(values, short)
-    pack_narrow(histograms, 0, 1, 1, short)
+    pack(histograms, 0, 1, 1, short)
     pack(histograms, 0, 1, 1, values)
     add(values, short, values)
     add(values, values, values)

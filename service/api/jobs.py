@@ -15,7 +15,7 @@ from service.job_states import JobState
 from service.requests import TrainingRequest, parse
 from service.sql_store import utc_now
 from service.store import Job
-from service.submission import Desk, submit
+from service.submission import SubmissionContext, submit
 from workers.checkpoint_store import FolderCheckpoints
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -38,15 +38,15 @@ def submit_job(
 ) -> JobDetailAnswer:
     """Submit a training job. What can be found wrong is found now; the answer's Location is the job."""
     request = parse(body.json())
-    job, is_new = submit(request, idempotency_key, _desk(services))
+    job, is_new = submit(request, idempotency_key, _submission_context(services))
     if is_new:
         services.runner.wake()
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return _detail(job, services)
 
 
-def _desk(services: Services) -> Desk:
-    return Desk(services.store, services.registry, services.trainer, services.settings)
+def _submission_context(services: Services) -> SubmissionContext:
+    return SubmissionContext(services.store, services.registry, services.trainer, services.settings)
 
 
 @router.get("")

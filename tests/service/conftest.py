@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from service.settings import Settings
+from tests.service.bench import Bench
 from tests.service.live_server import in_thread
 from tests.service.tables_of_data import write_trees
 
@@ -58,3 +59,13 @@ def unused_tcp_address() -> Iterator[str]:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"tcp://127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture
+def bench(data_root: Path) -> Iterator[Bench]:
+    bench = Bench(data_root)
+    yield bench
+    bench.trainer.go_on.set()
+    for runner in bench.runners:
+        runner.stop(60)
+    bench.store.close()

@@ -11,25 +11,15 @@ from service.errors import WrongState
 from service.job_states import MOST_LOST_RUNS, JobState
 from service.settings import Settings
 from service.store import Lease
+from tests.service.bench import Bench
 from tests.service.live_server import in_thread
 from tests.service.polling import wait_for_job, wait_until
 from tests.service.tables_of_data import request
-from tests.service.test_runner import Bench
 from workers.cluster_calls import SchedulerLost
 from workers.in_process import train_in_process
 from workers.job import Progress, TrainingJob, TrainingOutcome
 
 Server = tuple[httpx.Client, FastAPI]
-
-
-@pytest.fixture
-def bench(data_root: Path) -> Iterator[Bench]:
-    bench = Bench(data_root)
-    yield bench
-    bench.trainer.go_on.set()
-    for runner in bench.runners:
-        runner.stop(60)
-    bench.store.close()
 
 
 def test_a_lost_scheduler_puts_the_job_back(bench: Bench) -> None:

@@ -18,13 +18,26 @@ from boost_core.cut import (
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import channel_sums
 from boost_core.histogram import HistogramBuilder
+from boost_core.jit import kernel
+from boost_core.objective import set_leaves, set_root
 from boost_core.team import Team
-from boost_core.tree_steps import value_leaves, value_root
 from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
 
 SEEDS = range(12)
+
+
+@kernel
+def value_root(objective, sums, payload):
+    """objective.set_root, callable from Python."""
+    return set_root(objective, sums, sums.shape[0] - 1, payload)
+
+
+@kernel
+def value_leaves(objective, left, right, payloads):
+    """objective.set_leaves, callable from Python; payloads: OUT [2, n_outputs]."""
+    return set_leaves(objective, left, right, left.shape[0] - 1, payloads[0], payloads[1])
 
 
 def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator]:
