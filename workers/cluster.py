@@ -20,6 +20,9 @@ from workers.errors import GangUnavailable
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 10.0
+# Some time after a worker was lost Dask looks whether it is there, and if not it ends the nanny that would bring it
+# back: a worker that starts slowly, or has just died again, would be gone for good. It reads the setting at every loss.
+NEVER_GIVE_UP = {"distributed.deploy.lost-worker-timeout": "10000 hours"}
 
 
 class Connection:
@@ -70,6 +73,7 @@ def local_workers(target: str) -> int:
 
 def start_local(n_workers: int, stack: ExitStack) -> Client:
     """A cluster of processes that only this machine reaches. Its workers end when this process does."""
+    dask.config.set(NEVER_GIVE_UP)
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="edgewise-"))
     with dask.config.set({"temporary-directory": folder}):
         cluster = LocalCluster(

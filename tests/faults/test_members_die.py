@@ -14,7 +14,7 @@ from tests.builders import make_table
 from tests.faults.placed import DYING_ROUND
 from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
 from workers import plugin
-from workers.cluster import Connection, connect
+from workers.cluster import connect
 from workers.cluster_calls import call_workers
 from workers.data_plan import DataPlan
 from workers.errors import TrainingFailed
@@ -37,22 +37,16 @@ numbers = count()
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[list[Connection]]:
-    """The cluster in use, once there is one."""
-    opened: list[Connection] = []
-    yield opened
-    for connection in opened:
-        connection.close()
+def cluster() -> Iterator[Client]:
+    with connect(f"local:{N_WORKERS}") as client:
+        yield client
 
 
 @pytest.fixture
-def client(clusters: list[Connection]) -> Client:
-    """A cluster with all its workers: a new one after a test that killed some."""
-    if clusters and len(clusters[0].client.scheduler_info(n_workers=-1)["workers"]) < N_WORKERS:
-        clusters.pop().close()
-    if not clusters:
-        clusters.append(connect(f"local:{N_WORKERS}"))
-    return clusters[0].client
+def client(cluster: Client) -> Client:
+    """A cluster with all its workers, also after a test that killed some: their nannies bring them back."""
+    cluster.wait_for_workers(N_WORKERS, timeout=60)
+    return cluster
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +129,7 @@ def test_at_most_the_round_in_flight_is_trained_again(
     assert f"going on after round {first_round - 1}" in trial.told.warnings[0]
 
 
-def test_when_nobody_holds_anything_the_last_checkpoint_counts(
+def test_when_all_are_killed_the_last_checkpoint_counts(
     client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
 ) -> None:
     trial = Trial(client, plan, tmp_path, seconds=0.0)

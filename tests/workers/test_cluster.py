@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import psutil
 import pytest
 from distributed import Client
 
+from tests.service.polling import wait_until
 from tests.workers.test_gang import Running, members, new_job
 from workers import plugin
 from workers.cluster import LOOPBACK, connect
@@ -59,6 +61,15 @@ def test_closing_twice_is_harmless() -> None:
     connection.close()
     connection.close()
     assert connection.client.status == "closed"
+
+
+def test_a_killed_worker_comes_back_however_soon_dask_looks_for_it() -> None:
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "0 s"})  # as if it looked just when the worker is away
+    with connect("local:1") as client:
+        [address] = known_workers(client, 10.0)
+        os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+        wait_until(lambda: known_workers(client, 10.0), lambda known: address not in known)
+        client.wait_for_workers(1, timeout=60)
 
 
 def test_workers_that_join_later_take_part_in_gangs() -> None:
