@@ -36,6 +36,9 @@ from workers.gang import GangSettings, run_gang
 from workers.gang_leases import in_order
 from workers.job import Assignment, MemberOutcome, NoProgress, Progress, TrainingJob
 from workers.mesh import Member, MeshCollective
+from workers.recovery import Plan
+from workers.relay import Receiver
+from workers.restart import Remains
 from workers.roster import Roster, Seat, new_secret
 
 SIZES = {"8 KB": 8 << 10, "80 KB": 80 << 10, "8 MB": 8 << 20}  # int64 arrays
@@ -160,7 +163,8 @@ def time_gang(client: Client, n_members: int, run: int) -> list[float]:
     config = TrainingConfig(Choice("none", {}), Choice("none", {}), 1, 255, 0)
     job = TrainingJob("benchmark", run, plan, config)
     settings = GangSettings(member="benchmarks.collective:gang_member")
-    outcomes = run_gang(job, client, n_members, NoProgress(), settings)
+    told = (NoProgress(), Receiver(NoProgress()))
+    outcomes = run_gang(job, client, Plan(Remains(), n_members), told, settings)
     return list(next(outcome for outcome in outcomes if outcome.rank == 0).seconds.values())
 
 

@@ -32,7 +32,7 @@ from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.training import train
 from boost_core.training_data import TrainingData
-from boost_core.warm_up import warm_up
+from boost_core.warm_up import WarmUp, warm_up
 from workers.endpoint import Endpoint
 from workers.mesh import Member, MeshCollective
 from workers.roster import Roster, Seat, new_secret
@@ -126,7 +126,7 @@ def time_rounds(case: Case, codes: Codes, collective: Collective, threads: int) 
     data = TrainingData(shard, None, binning, np.bincount(labels).astype(np.int64))
     timer = Timer()
     with Team(threads) as team:
-        warm_up(config, int(labels.max()) + 1, in_gang=collective.size > 1)
+        warm_up(config, int(labels.max()) + 1, WarmUp(collective.size > 1))
         collective.barrier()
         train(data, config, collective, timer, team)
     return {"seconds": statistics.median(timer.seconds[1:]), "bytes": timer.bytes_reduced}

@@ -9,6 +9,7 @@ import argparse
 import json
 import statistics
 import time
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     with Team(arguments.threads) as team:
         for shape in SHAPES:
             seconds = time_shape(shape, team)

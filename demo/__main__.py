@@ -75,7 +75,7 @@ def follow(client: httpx.Client, job_id: str) -> dict[str, Any]:
         task = bar.add_task("round 0", total=JOB["rounds"], figures="waiting")
         after = 0
         while True:
-            job = client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
+            job: dict[str, Any] = client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
             rounds = (
                 client.get(f"/v1/jobs/{job_id}/rounds", params={"after": after}).raise_for_status().json()["rounds"]
             )
@@ -94,7 +94,7 @@ def predict(client: httpx.Client, test: dict[str, list[Any]]) -> float:
     truth = test.pop("label")
     answer = client.post(f"/v1/models/{JOB['name']}/predict", json={"columns": test}).raise_for_status().json()
     wrong = sum(found != true for found, true in zip(answer["labels"], truth, strict=True))
-    return wrong / len(truth)
+    return float(wrong / len(truth))
 
 
 def train_on_cluster(folder: Path) -> dict[str, Any]:

@@ -21,8 +21,8 @@ def write_digits(folder: Path) -> dict[str, list[float | int]]:
         columns = {name: images[rows, place].astype(np.uint8) for place, name in enumerate(names)}
         columns["label"] = labels[rows].astype(np.int64)
         pq.write_table(pa.table(columns), folder / f"digits.{part}.parquet")
-    test = pq.read_table(folder / "digits.test.parquet")
-    return test.to_pydict()
+    test: dict[str, list[float | int]] = pq.read_table(folder / "digits.test.parquet").to_pydict()
+    return test
 
 
 if __name__ == "__main__":
