@@ -1,6 +1,5 @@
 """What every member of a gang does: read its rows, bin them, compile, train."""
 
-import os
 import resource
 import sys
 import time
@@ -16,13 +15,14 @@ from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import FolderCheckpoints
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.loading import Loader
+from workers.machine_limits import cpu_limit
 from workers.observer import Clock, TrainingObserver, Writer, teller
 from workers.shelf import Kept, own_shelf
 
 
 def available_cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpu_limit()
 
 
 def peak_memory_bytes() -> int:
