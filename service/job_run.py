@@ -105,7 +105,7 @@ class RunProgress:
 
 def _entry(progress: RoundProgress) -> RoundEntry:
     figures = dataclasses.asdict(progress.record)
-    return RoundEntry(figures.pop("round"), figures, progress.seconds)
+    return RoundEntry(figures.pop("round"), figures, progress.seconds, progress.reduction_seconds, progress.known)
 
 
 class RunStore(JobStore, VersionStore, Protocol):

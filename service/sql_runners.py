@@ -29,6 +29,7 @@ def touch_runner(connection: Connection, owner: str, now: datetime) -> None:
 
 def add_rounds(connection: Connection, owner: str, rounds: Sequence[RoundEntry], now: datetime) -> None:
     """Add finished rounds to their runner's totals. A row a runner: runners never wait for each other here."""
+    rounds = [entry for entry in rounds if not entry.known]
     added: dict[str, Any] = {
         "rounds": len(rounds),
         "round_seconds": sum(entry.seconds for entry in rounds),

@@ -75,13 +75,15 @@ class Transition:
 class RoundEntry:
     """One stored round: boost_core.records.RoundRecord's figures and the seconds it took.
 
-    reduction_seconds: how long it waited for other members; only added up (see /metrics), not kept by round.
+    reduction_seconds: how long its member exchanged with others; only added up (see /metrics), not kept by round.
+    known: an earlier run has reported it, so it is not added up again.
     """
 
     round: int
     figures: dict[str, float | int | None]
     seconds: float
     reduction_seconds: float = field(default=0.0, compare=False)
+    known: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)

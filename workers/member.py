@@ -16,7 +16,7 @@ from workers.checkpoint_store import FolderCheckpoints
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
-from workers.observer import Clock, TrainingObserver, Writer, teller
+from workers.observer import Clock, Reports, TrainingObserver, Writer, teller
 from workers.shelf import Kept, own_shelf
 
 
@@ -69,7 +69,8 @@ def _train(
     """All rounds that are missing. The last checkpoint holds all that were run, also of a job that was cancelled."""
     clock, progress = told
     writer = _writer(assignment, progress)
-    observer = TrainingObserver(clock, progress, kept, assignment.rank == 0, writer)
+    reports = Reports(assignment.rank == 0, writer, assignment.job.attempt == 0)
+    observer = TrainingObserver(clock, progress, kept, collective, reports)
     last: Checkpoint | None = None
     try:
         result = train(kept.data, assignment.job.config, collective, observer, team, kept.start)

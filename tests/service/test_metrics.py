@@ -45,6 +45,7 @@ def test_totals_outlive_jobs_and_count_a_repeated_batch_once() -> None:
     store.append_rounds(lease, entries(1, 3))
     store.append_rounds(lease, entries(1, 3))
     store.append_rounds(lease, [RoundEntry(4, dict(FIGURES), 0.5, reduction_seconds=0.25)])
+    store.append_rounds(lease, [RoundEntry(5, dict(FIGURES), 0.5, known=True)])
     store.complete(lease, {}, version())
     store.delete(job.id)
     totals = store.totals()
