@@ -91,6 +91,17 @@ def init(
 
 
 @app.command()
+def compile(
+    classes: Annotated[list[int] | None, typer.Option(min=2, help="For so many classes; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Compile the kernels of a job with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
+    from service import cli_compile
+
+    cli_compile.run(classes, as_json=json)
+
+
+@app.command()
 def train(  # noqa: PLR0913, PLR0917 - a parameter is a flag here
     job: Annotated[Path, typer.Argument(help="The training request: a JSON file, as for POST /v1/jobs.")],
     out: Annotated[Path, typer.Option(help="Where to write the model.")],

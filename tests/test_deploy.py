@@ -28,13 +28,13 @@ def test_containers_get_settings_that_exist() -> None:
 
 def test_services_are_confined() -> None:
     services = yaml.safe_load(COMPOSE)["services"]
-    assert set(services) == {"init", "postgres", "api", "runner", "scheduler", "worker"}
+    assert set(services) == {"init", "kernels", "postgres", "api", "runner", "scheduler", "worker"}
     assert [name for name, service in services.items() if "ports" in service] == ["api"]
     for name, service in services.items():
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name
         assert service["logging"]["options"]["max-size"], name
-        if name == "init":
+        if name in {"init", "kernels"}:
             assert service["restart"] == "no"
             continue
         assert service["restart"] == "unless-stopped"

@@ -19,14 +19,26 @@ JOB: dict[str, Any] = {
     "rounds": 60,
 }
 
+# Inside a worker's container: kills the process that trains, which its nanny starts again.
+KILL_CHILDREN = """
+import os, pathlib, signal
+for folder in pathlib.Path("/proc").iterdir():
+    if folder.name.isdigit() and b"spawn_main" in (folder / "cmdline").read_bytes():
+        os.kill(int(folder.name), signal.SIGKILL)
+        break
+else:
+    raise SystemExit("no worker process found")
+"""
+
 
 class Cluster:
     """One compose project with its own name, volumes and port; `data` is its data root on this machine."""
 
-    def __init__(self, name: str, data: Path, workers: int) -> None:
+    def __init__(self, name: str, data: Path, workers: int, files: tuple[str, ...] = ("compose.yml",)) -> None:
         self.name = name
         self.environment = os.environ | {
             "COMPOSE_PROJECT_NAME": name,
+            "COMPOSE_FILE": os.pathsep.join(files),
             "EDGEWISE_DATA_FOLDER": str(data),
             "EDGEWISE_PUBLISH_PORT": "0",
             "EDGEWISE_WORKERS": str(workers),
@@ -63,6 +75,11 @@ class Cluster:
         """Names of a service's running containers."""
         names = self.docker("ps", "--filter", f"name=^{self.name}-{service}-", "--format", "{{.Names}}")
         return sorted(names.split())
+
+    def healthy(self, service: str) -> list[str]:
+        """Names of those that also say that they are well."""
+        chosen = ("--filter", f"name=^{self.name}-{service}-", "--filter", "health=healthy")
+        return sorted(self.docker("ps", *chosen, "--format", "{{.Names}}").split())
 
     def client(self) -> httpx.Client:
         """A client with the admin key, as the documentation reads it."""
@@ -114,3 +131,9 @@ def trained_here(data: Path, folder: Path, **changes: Any) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["model_sha256"])
+
+
+def figures(client: httpx.Client) -> dict[str, float]:
+    """The figures of /metrics that have no labels."""
+    lines = (line.split() for line in client.get("/metrics").text.splitlines() if line[0] != "#" and "{" not in line)
+    return {name: float(value) for name, value in lines}

@@ -1,5 +1,6 @@
 """One cluster for all tests of this folder, brought up from the sources and taken down with its volumes."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -32,10 +33,24 @@ def docker_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(docker_data: Path) -> Iterator[Cluster]:
     """A cluster with 3 workers that has just come up."""
-    found = Cluster(f"edgewise-test-{os.getpid()}", docker_data, workers=3)
+    with running(Cluster(f"edgewise-test-{os.getpid()}", docker_data, workers=3)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def hasty(docker_data: Path) -> Iterator[Cluster]:
+    """The same with short deadlines, so that faults are noticed within seconds."""
+    files = ("compose.yml", "tests/docker/compose.hasty.yml")
+    with running(Cluster(f"edgewise-hasty-{os.getpid()}", docker_data, 3, files)) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def running(found: Cluster) -> Iterator[Cluster]:
+    """Build and bring up; take down with all volumes."""
     found.compose("build")
     try:
         found.up()

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.docker.cluster import Cluster, sha256_of, train, trained_here, wait_for
+from tests.docker.cluster import KILL_CHILDREN, Cluster, figures, sha256_of, train, trained_here, wait_for
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 
@@ -28,25 +28,13 @@ def test_the_cluster_gives_the_model_of_one_process(cluster: Cluster, docker_dat
         cluster.docker("kill", cluster.containers("worker")[1])
         wait_for(lambda: cluster.containers("worker"), lambda names: len(names) == 2, 60)
         assert sha256_of(client, train(client, workers=2)) == here
+        told = figures(client)
+        assert told["edgewise_rounds_total"] == 120
+        assert told["edgewise_reduction_bytes_total"] > 0
+        assert 0 < told["edgewise_reduction_seconds_total"] < told["edgewise_round_seconds_total"]
         cluster.up()
-        wait_for(lambda: workers_told(client), lambda workers: workers == 3, 120)
+        wait_for(lambda: figures(client)["edgewise_workers"], lambda workers: workers == 3, 120)
         assert sha256_of(client, train(client, workers=3)) == here
-
-
-KILL_CHILDREN = """
-import os, pathlib, signal
-for folder in pathlib.Path("/proc").iterdir():
-    if folder.name.isdigit() and b"spawn_main" in (folder / "cmdline").read_bytes():
-        os.kill(int(folder.name), signal.SIGKILL)
-        break
-else:
-    raise SystemExit("no worker process found")
-"""
-
-
-def workers_told(client: httpx.Client) -> float:
-    [line] = [line for line in client.get("/metrics").text.splitlines() if line.startswith("edgewise_workers ")]
-    return float(line.split()[1])
 
 
 def test_only_the_api_is_published_and_only_on_loopback(cluster: Cluster) -> None:
