@@ -35,7 +35,7 @@ class Cluster:
     """One compose project with its own name, volumes and port; `data` is its data root on this machine."""
 
     def __init__(self, name: str, data: Path, workers: int, files: tuple[str, ...] = ("compose.yml",)) -> None:
-        self.name = name
+        self.name, self.files = name, files
         self.environment = os.environ | {
             "COMPOSE_PROJECT_NAME": name,
             "COMPOSE_FILE": os.pathsep.join(files),
@@ -62,6 +62,19 @@ class Cluster:
         )
         assert not check or done.returncode == 0, f"docker {' '.join(arguments)}:\n{done.stdout[-4000:]}"
         return done.stdout.strip()
+
+    def shell(self, commands: str, folder: Path) -> None:
+        """Run commands as a user would type them, from a folder that is not the project's."""
+        done = subprocess.run(
+            ["sh", "-ec", commands],
+            cwd=folder,
+            env=self.environment | {"COMPOSE_FILE": os.pathsep.join(str(ROOT / file) for file in self.files)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
 
     def up(self) -> None:
         """Bring everything up; whatever is missing comes back."""

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import re
 import signal
+import textwrap
 import threading
 import uuid
 from collections.abc import Callable
@@ -11,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 
-from tests.docker.cluster import JOB, KILL_CHILDREN, Cluster, finished, sha256_of, trained_here, wait_for
+from tests.docker.cluster import JOB, KILL_CHILDREN, ROOT, Cluster, finished, sha256_of, trained_here, wait_for
 
 pytestmark = [pytest.mark.docker, pytest.mark.docker_all, pytest.mark.timeout(900)]
 ROUNDS = 1500
@@ -226,3 +229,32 @@ def test_a_container_outside_reaches_nothing_but_the_api(hasty: Cluster) -> None
     # The same question from the inside finds them, so it is the network that says no.
     inside = json.loads(hasty.docker(*ask[:2], "--network", f"{hasty.name}_inside", *ask[2:]).splitlines()[-1])
     assert len(inside) >= 5
+
+
+def test_a_backup_brings_models_and_jobs_back(hasty: Cluster, docker_data: Path, here: str, tmp_path: Path) -> None:
+    """By the commands of deploy/README.md, into a cluster that knows nothing."""
+    hasty.up()
+    job_id = submit(hasty)
+    ends_alike(hasty, job_id, here)
+    save, restore = commands_of("Back up and restore")
+    hasty.shell(save, tmp_path)
+    hasty.compose("down", "-v")
+    hasty.up()
+    assert job_of(hasty, job_id) == {}
+    hasty.shell(restore, tmp_path)
+    hasty.up()
+    with hasty.client() as client:
+        job = client.get(f"/v1/jobs/{job_id}").json()
+        assert job["status"] == "succeeded"
+        assert sha256_of(client, job) == here
+        table = pq.read_table(docker_data / "train.parquet").slice(0, 5).drop(["label"])
+        rows = [list(row.values()) for row in table.to_pylist()]
+        answer = client.post(f"/v1/models/{job['model']['name']}/predict", json={"rows": rows})
+        assert answer.status_code == 200, answer.text
+
+
+def commands_of(title: str) -> list[str]:
+    """The blocks of commands under a title of deploy/README.md."""
+    text = (ROOT / "deploy" / "README.md").read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+    blocks = re.findall(r"(?:^    .+\n)+", text, re.M)
+    return [textwrap.dedent(block) for block in blocks]

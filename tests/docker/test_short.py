@@ -37,6 +37,10 @@ def test_the_cluster_gives_the_model_of_one_process(cluster: Cluster, docker_dat
         assert sha256_of(client, train(client, workers=3)) == here
 
 
+def test_compose_has_nothing_to_say(cluster: Cluster) -> None:
+    assert cluster.compose("config", "-q") == ""
+
+
 def test_only_the_api_is_published_and_only_on_loopback(cluster: Cluster) -> None:
     lines = cluster.compose("ps", "--format", "json").splitlines()
     published = {
