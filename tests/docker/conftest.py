@@ -15,6 +15,9 @@ from tests.docker.cluster import ROOT, Cluster
 
 LETTER = ROOT.parent / "shared" / "data" / "letter.train.parquet"
 
+# Of its own for each run, so that two can run at once.
+PROJECT = os.environ.get("COMPOSE_PROJECT_NAME") or f"edgewise-test-{os.getpid()}"
+
 
 @pytest.fixture(scope="session")
 def docker_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
@@ -36,7 +39,7 @@ def docker_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cluster(docker_data: Path) -> Iterator[Cluster]:
     """A cluster with 3 workers that has just come up."""
-    with running(Cluster(f"edgewise-test-{os.getpid()}", docker_data, workers=3)) as found:
+    with running(Cluster(PROJECT, docker_data, workers=3)) as found:
         yield found
 
 
@@ -44,7 +47,7 @@ def cluster(docker_data: Path) -> Iterator[Cluster]:
 def hasty(docker_data: Path) -> Iterator[Cluster]:
     """The same with short deadlines, so that faults are noticed within seconds."""
     files = ("compose.yml", "tests/docker/compose.hasty.yml")
-    with running(Cluster(f"edgewise-hasty-{os.getpid()}", docker_data, 3, files)) as found:
+    with running(Cluster(f"{PROJECT}-hasty", docker_data, 3, files)) as found:
         yield found
 
 
