@@ -19,7 +19,7 @@ def main() -> None:
                 importlib.import_module(module.name)
     for name in (
         "alembic.command",
-        "psycopg_binary.pq",
+        "psycopg",
         "pyarrow.dataset",
         "pyarrow.parquet",
         "sqlalchemy.dialects.postgresql.psycopg",

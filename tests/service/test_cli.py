@@ -231,3 +231,9 @@ def test_the_command_answers_at_once() -> None:
     heavy = "import sys, service.cli; print({'numba', 'pyarrow', 'distributed', 'fastapi'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+
+
+def test_compile_says_for_what() -> None:
+    answer = one_object(run("compile", "--classes", 3, "--json"))
+    assert answer["classes"] == [3]
+    assert answer["seconds"] > 0
