@@ -79,7 +79,7 @@ class Cluster:
     def up(self) -> None:
         """Bring everything up; whatever is missing comes back."""
         try:
-            self.compose("up", "-d", "--wait", "--wait-timeout", "400")
+            self.compose("up", "-d", "--wait", "--wait-timeout", "900")
         except AssertionError as error:
             logs = self.compose("logs", "--tail", "40", check=False)
             raise AssertionError(f"{error}\n{logs[-12000:]}") from None

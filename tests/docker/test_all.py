@@ -19,7 +19,7 @@ import pytest
 
 from tests.docker.cluster import JOB, KILL_CHILDREN, ROOT, Cluster, finished, sha256_of, trained_here, wait_for
 
-pytestmark = [pytest.mark.docker, pytest.mark.docker_all, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.docker_all, pytest.mark.timeout(1800)]
 ROUNDS = 400
 FAR_ENOUGH = 30
 

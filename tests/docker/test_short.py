@@ -8,7 +8,7 @@ import pytest
 
 from tests.docker.cluster import KILL_CHILDREN, Cluster, figures, sha256_of, train, trained_here, wait_for
 
-pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 
 SUBMIT = """
 import sys
