@@ -1,6 +1,7 @@
 """The files of a deployment agree with the code and with each other."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -153,3 +154,16 @@ def test_the_override_for_several_hosts_changes_what_is_there() -> None:
     for name in ("api", "runner"):
         assert "postgres" not in override["services"][name]["depends_on"]
     assert override["services"]["worker"]["network_mode"] == "host"
+
+
+def test_the_sizing_table_follows_its_rule() -> None:
+    text = (ROOT / "deploy" / "README.md").read_text()
+    lines = re.findall(
+        r"^\| ([\d,]+)( million)? x (\d+) x (\d+) \| ([\d.]+) GB \| (\d+) \| ([\d.]+) GB \|$", text, re.M
+    )
+    assert len(lines) >= 5
+    for rows, million, features, classes, data, workers, each in lines:
+        n_bytes = int(rows.replace(",", "")) * (10**6 if million else 1) * (int(features) + 8 * (int(classes) + 4))
+        assert float(data) == round(n_bytes / 1e9, 2)
+        assert int(workers) == max(1, math.ceil(n_bytes / (0.75 * (8e9 - 0.6e9))))
+        assert float(each) == round(0.6 + n_bytes / int(workers) / 1e9, 1)
