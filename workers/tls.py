@@ -6,8 +6,9 @@ Whoever does not hold a certificate of this authority can neither connect nor be
 not compared: members come and go, and to hold the certificate is to be one.
 """
 
+import ssl
+from dataclasses import dataclass
 from pathlib import Path
-from ssl import TLSVersion
 
 from distributed.security import Security
 
@@ -32,5 +33,22 @@ def security(folder: Path) -> Security:
     roles = ("client", "scheduler", "worker")
     files = {f"tls_{role}_{kind}": path for role in roles for kind, path in (("cert", certificate), ("key", key))}
     return Security(
-        require_encryption=True, tls_ca_file=str(folder / AUTHORITY), tls_min_version=TLSVersion.TLSv1_3, **files
+        require_encryption=True, tls_ca_file=str(folder / AUTHORITY), tls_min_version=ssl.TLSVersion.TLSv1_3, **files
     )
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """How a member calls the others of its gang and how it answers them, both with the certificates of the cluster."""
+
+    calling: ssl.SSLContext
+    listening: ssl.SSLContext
+
+
+def contexts(members: Security, address: str) -> Contexts | None:
+    """Those of a Dask worker's settings; None where it listens at `address` in the clear: so does its gang then."""
+    if not address.startswith("tls://"):
+        return None
+    calling = members.get_connection_args("worker")["ssl_context"]
+    listening = members.get_listen_args("worker")["ssl_context"]
+    return Contexts(calling, listening)
