@@ -15,13 +15,15 @@ INSTALL := -m pip install -qq --disable-pip-version-check --require-hashes -r
 INSTALL_PROJECT := -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench lock clean
+.PHONY: help setup demo check test test-docker test-docker-all bench lock clean
 
 help:
 	@echo "make setup   build $(VENV) with what the service and the demo need"
 	@echo "make demo    train and serve a small model from end to end"
 	@echo "make check   ruff, mypy and the import contracts"
 	@echo "make test    check, then pytest (PYTEST_ARGS='-k name' narrows it)"
+	@echo "make test-docker  a cluster by docker compose: same model, a kill, isolation (needs Docker only)"
+	@echo "make test-docker-all  the same, and every fault of tests/docker/test_all.py (half an hour)"
 	@echo "make bench   time the engine against its peers, in $(BENCH_VENV) (BENCH_ARGS go to the program)"
 	@echo "make lock    write requirements/*.txt again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)"
 	@echo "make clean   remove environments, caches and build leftovers"
@@ -83,6 +85,14 @@ test: check
 		$(PYTEST_ARGS) || $(NONE_CHOSEN)
 	@echo "==> pytest: workers and service"
 	@$(BIN)/python -m pytest $(WITH_DEADLINES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+
+test-docker: $(VENV)/.dev-stamp
+	@echo "==> pytest: a cluster by docker compose"
+	@$(BIN)/python -m pytest tests/docker -m 'docker and not docker_all' $(PYTEST_ARGS)
+
+test-docker-all: $(VENV)/.dev-stamp
+	@echo "==> pytest: a cluster by docker compose, and all its faults"
+	@$(BIN)/python -m pytest tests/docker -m docker $(PYTEST_ARGS)
 
 bench: $(BENCH_VENV)/.bench-stamp
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)

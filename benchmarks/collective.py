@@ -2,9 +2,10 @@
 
     python -m benchmarks.collective [--members 2] [--json]
 
-Members are plain processes, then members of a gang on an embedded Dask cluster. Both collectives run in the same
-processes on the same arrays and take turns, repeat by repeat, so that a busy machine slows both. Figures are
-medians over all calls of the member of rank 0. Where XGBoost is not installed its figures are missing.
+Members are plain processes, in the clear and with TLS, then members of a gang on an embedded Dask cluster. All
+collectives run in the same processes on the same arrays and take turns, repeat by repeat, so that a busy machine slows
+all of them. Figures are medians over all calls of the member of rank 0. Where XGBoost is not installed its figures are
+missing, as are those of Dask workers with TLS.
 """
 
 import argparse
@@ -13,9 +14,12 @@ import io
 import json
 import multiprocessing
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +32,7 @@ from benchmarks.machine import describe_machine, machine_line
 from boost_core.collective import Collective
 from boost_core.config import Choice, TrainingConfig
 from boost_core.records import StopReason
+from service.certificates import make_certificates
 from workers.cluster import LOOPBACK, connect
 from workers.cluster_calls import known_workers
 from workers.data_plan import DataPlan, ParquetRows, TableRows
@@ -40,12 +45,13 @@ from workers.recovery import Plan
 from workers.relay import Receiver
 from workers.restart import Remains
 from workers.roster import Roster, Seat, new_secret
+from workers.tls import Contexts, contexts, security
 
 SIZES = {"8 KB": 8 << 10, "80 KB": 80 << 10, "8 MB": 8 << 20}  # int64 arrays
 CALLS = {"8 KB": 300, "80 KB": 300, "8 MB": 15}  # in one repeat
 REPEATS = 5
 DASK_SIZE = "80 KB"
-NAMES = ("edgewise", "xgboost")
+NAMES = ("edgewise", "edgewise with TLS", "xgboost")
 Sum = Callable[[NDArray[np.int64]], NDArray[np.int64]]
 Seconds = dict[str, list[float]]
 
@@ -97,17 +103,26 @@ def start_tracker(n_members: int) -> Any:
 # --- plain processes ---------------------------------------------------------------------------------------
 
 
-def plain_member(pipe: Connection, rank: int) -> None:
-    """One process: tells where it listens, hears the roster, times both collectives in turns."""
-    endpoint = Endpoint(LOOPBACK)
-    pipe.send(Seat(endpoint.host, endpoint.port))
-    roster, tracker_arguments = pipe.recv()
-    links = endpoint.connect(roster, rank, 30.0)
-    member = Member(roster.job_id, roster.run, rank)
-    with MeshCollective(member, links) as mesh, xgboost_members(tracker_arguments) as other:
-        sums = {"edgewise": mesh.sum} | ({"xgboost": other} if other else {})
+def plain_member(pipe: Connection, rank: int, folder: Path) -> None:
+    """One process: times all collectives in turns; folder: of certificates."""
+    with ExitStack() as stack:
+        plain = stack.enter_context(plain_mesh(pipe, rank, None))
+        encrypted = stack.enter_context(plain_mesh(pipe, rank, contexts(security(folder), "tls://")))
+        other = stack.enter_context(xgboost_members(pipe.recv()))
+        sums = {"edgewise": plain.sum, "edgewise with TLS": encrypted.sum} | ({"xgboost": other} if other else {})
         pipe.send(time_in_turns(sums, rank))
+
+
+@contextlib.contextmanager
+def plain_mesh(pipe: Connection, rank: int, certificates: Contexts | None) -> Iterator[MeshCollective]:
+    """This process's end of a mesh: tells where it listens and hears the roster."""
+    endpoint = Endpoint(LOOPBACK, certificates)
+    pipe.send(Seat(endpoint.host, endpoint.port))
+    roster: Roster = pipe.recv()
+    links = endpoint.connect(roster, rank, 30.0)
     endpoint.close()
+    with MeshCollective(Member(roster.job_id, roster.run, rank), links) as mesh:
+        yield mesh
 
 
 def time_in_turns(sums: dict[str, Sum], rank: int) -> dict[str, Seconds]:
@@ -124,20 +139,27 @@ def time_plain(n_members: int) -> dict[str, dict[str, float]]:
     """Median seconds by collective and size, between plain processes."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
-    for rank in range(n_members):
-        mine, theirs = context.Pipe()
-        process = context.Process(target=plain_member, args=(theirs, rank), daemon=True)
-        process.start()
-        pipes.append(mine)
-        processes.append(process)
-    tracker = start_tracker(n_members)
-    roster = Roster("benchmark", 1, tuple(pipe.recv() for pipe in pipes), new_secret())
-    for pipe in pipes:
-        pipe.send((roster, tracker.worker_args() if tracker else None))
-    times, *_ = [pipe.recv() for pipe in pipes]
-    for process in processes:
-        process.join()
+    with tempfile.TemporaryDirectory() as folder:
+        make_certificates(Path(folder))
+        for rank in range(n_members):
+            mine, theirs = context.Pipe()
+            process = context.Process(target=plain_member, args=(theirs, rank, Path(folder)), daemon=True)
+            process.start()
+            pipes.append(mine)
+            processes.append(process)
+        for _ in range(2):  # a mesh in the clear, a mesh with certificates
+            tell(pipes, Roster("benchmark", 1, tuple(pipe.recv() for pipe in pipes), new_secret()))
+        tracker = start_tracker(n_members)
+        tell(pipes, tracker.worker_args() if tracker else None)
+        times, *_ = [pipe.recv() for pipe in pipes]
+        for process in processes:
+            process.join()
     return {name: {size: statistics.median(each) for size, each in sizes.items()} for name, sizes in times.items()}
+
+
+def tell(pipes: list[Connection], what: Any) -> None:
+    for pipe in pipes:
+        pipe.send(what)
 
 
 # --- members on a Dask cluster -----------------------------------------------------------------------------
@@ -208,7 +230,7 @@ def show(figures: dict[str, Any]) -> None:
 
 
 def milliseconds(seconds: float | None) -> str:
-    return f"{seconds * 1e3:.3f}" if seconds is not None else "not installed"
+    return f"{seconds * 1e3:.3f}" if seconds is not None else "-"
 
 
 def main() -> None:

@@ -9,21 +9,29 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 from starlette.concurrency import run_in_threadpool
 
-from service.api import algorithms, health, jobs, models, predict
+from service.api import algorithms, health, jobs, metrics, models, predict
 from service.api.openapi import describe_api
 from service.api.rendering import PROBLEM_RESPONSES, SafeJson, install_error_handlers
 from service.api.services import Services
 from service.artifacts import LocalArtifacts
 from service.body_limit import BodyLimit
 from service.cluster_link import ClusterLink
+from service.errors import StartRefused
 from service.job_run import JobRun
+from service.key_check import KeyCheck
+from service.key_ring import KeyRing
 from service.migrate import upgrade
 from service.registry import ModelRegistry
+from service.remote_runner import RemoteRunner
+from service.request_metrics import RequestMetrics
 from service.runner import Runner, RunnerSettings
 from service.settings import Settings
-from service.sql_engine import file_engine
+from service.sql_engine import file_engine, postgres_engine
+from service.sql_keys import SqlKeys
 from service.sql_store import SqlStore
 from service.state_dir import StateDirectory
 from service.trainer import Trainer
@@ -42,13 +50,13 @@ def create_app(settings: Settings, claimed: StateDirectory | None = None) -> Fas
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         state = claimed if claimed is not None else await run_in_threadpool(claim_state, settings)
-        services = await run_in_threadpool(_build, settings, state)
+        services = await run_in_threadpool(build_services, settings, state)
         app.state.services = services
         services.runner.start()
         try:
             yield
         finally:
-            await run_in_threadpool(_shut_down, services, state)
+            await run_in_threadpool(shut_down, services, state)
 
     app = FastAPI(
         title="Edgewise",
@@ -58,10 +66,13 @@ def create_app(settings: Settings, claimed: StateDirectory | None = None) -> Fas
         default_response_class=SafeJson,
         responses=PROBLEM_RESPONSES,
     )
-    for part in (jobs, algorithms, models, predict, health):
+    for part in (jobs, algorithms, models, predict, health, metrics):
         app.include_router(part.router)
     install_error_handlers(app)
+    # The last one added is the first to see a request: it is timed, then its key is checked, then its body read.
     app.add_middleware(BodyLimit, large=settings.body_limit_bytes)
+    app.add_middleware(KeyCheck, required=settings.keys_required)
+    app.add_middleware(RequestMetrics)
     app.openapi = functools.partial(describe_api, app)  # type: ignore[method-assign]
     return app
 
@@ -70,31 +81,58 @@ def claim_state(settings: Settings) -> StateDirectory:
     """Take the state folder for a server of this process. Raises StartRefused."""
     # A process number may return after a restart; the random part never does.
     owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-    return StateDirectory.claim(settings.state_dir, owner)
+    take = StateDirectory.share if settings.database_url else StateDirectory.claim
+    return take(settings.state_dir, owner)
 
 
-def _build(settings: Settings, state: StateDirectory) -> Services:
-    engine = file_engine(state.database)
-    upgrade(engine)
+def open_database(settings: Settings, state: StateDirectory) -> Engine:
+    """The store's database in its newest shape. Raises StartRefused if it does not answer."""
+    url = settings.database()
+    engine = file_engine(state.database) if url is None else postgres_engine(url)
+    try:
+        upgrade(engine)
+    except OperationalError as error:
+        # The text names host and user, for whoever starts servers; no password is ever in it.
+        raise StartRefused(f"the job store's database cannot be used: {str(error.orig).strip()}") from error
+    return engine
+
+
+def build_services(settings: Settings, state: StateDirectory) -> Services:
+    """Every part of a server or a runner, not yet started. Raises StartRefused."""
+    engine = open_database(settings, state)
     store = SqlStore(engine)
     artifacts = LocalArtifacts(state.artifacts)
-    link = ClusterLink(settings.cluster) if settings.cluster else None
+    link = ClusterLink(settings.cluster, settings.tls_dir) if settings.cluster else None
     trainer = Trainer(link, settings.deadline_seconds)
     checkpoints = CheckpointSettings(str(settings.checkpoints), settings.checkpoint_seconds)
+    runner: Runner | RemoteRunner = RemoteRunner(store, settings.lease_seconds)
+    if settings.embedded_runner:
 
-    def make_run(stopping: threading.Event) -> JobRun:
-        return JobRun(store, artifacts, trainer, settings.data_root, stopping, checkpoints)
+        def make_run(stopping: threading.Event) -> JobRun:
+            return JobRun(store, artifacts, trainer, settings.data_root, stopping, checkpoints)
 
-    runner = Runner(store, trainer, make_run, _runner_settings(settings, state))
+        runner = Runner(store, trainer, make_run, _runner_settings(settings, state))
     registry = ModelRegistry(store, artifacts, settings.model_cache)
-    return Services(settings, store, artifacts, registry, trainer, runner, link)
+    keys = KeyRing(SqlKeys(engine))
+    keys.prepare(settings)
+    return Services(settings, store, artifacts, registry, trainer, runner, link, keys)
+
+
+def check_start(settings: Settings, state: StateDirectory) -> None:
+    """Raises StartRefused if a server with these settings cannot start."""
+    engine = open_database(settings, state)
+    try:
+        KeyRing(SqlKeys(engine)).prepare(settings)
+    finally:
+        engine.dispose()
 
 
 def _runner_settings(settings: Settings, state: StateDirectory) -> RunnerSettings:
     return RunnerSettings(state.owner, state.previous_owner, settings.lease_seconds, settings.poll_seconds)
 
 
-def _shut_down(services: Services, state: StateDirectory) -> None:
+def shut_down(services: Services, state: StateDirectory) -> None:
+    """Stop the parts in good order; a running job goes back to the queue."""
     services.runner.stop(services.settings.stop_seconds)
     if services.link is not None:
         services.link.close()

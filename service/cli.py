@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from service.cli_keys import keys
+
 USAGE_ERROR = 2
 
 app = typer.Typer(
@@ -16,17 +18,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.add_typer(keys, name="keys")
+
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on standard output.")]
 DataRoot = Annotated[Path, typer.Option(help="Data paths are relative to this folder and may not leave it.")]
 
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on (loopback only).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; beyond loopback only with API keys.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
     data_root: Annotated[Path | None, typer.Option(help="Data paths of requests are relative to this.")] = None,
     state_dir: Annotated[Path | None, typer.Option(help="Folder of the job store and the models.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="local:N or tcp://host:port; empty trains here.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="local:N, tcp://host:port or tls://host:port; empty trains here.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run the HTTP server. Every flag can also be set as EDGEWISE_HOST, EDGEWISE_PORT and so on."""
@@ -34,6 +40,65 @@ def serve(
 
     flags = {"host": host, "port": port, "data_root": data_root, "state_dir": state_dir, "cluster": cluster}
     cli_serve.run(flags, as_json=json)
+
+
+@app.command()
+def runner(
+    data_root: Annotated[Path | None, typer.Option(help="Data paths of requests are relative to this.")] = None,
+    state_dir: Annotated[Path | None, typer.Option(help="Folder of the models, shared with the servers.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="tcp://host:port or tls://host:port; empty trains here.")] = None,
+) -> None:
+    """Run jobs of a store that servers share (EDGEWISE_DATABASE_URL)."""
+    from service import cli_roles
+
+    cli_roles.run_runner({"data_root": data_root, "state_dir": state_dir, "cluster": cluster})
+
+
+@app.command()
+def scheduler(
+    member_host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
+    scheduler_port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,
+    tls_dir: Annotated[Path | None, typer.Option(help="Folder of the members' certificates.")] = None,
+) -> None:
+    """Run the scheduler of a cluster."""
+    from service import cli_roles
+
+    cli_roles.run_scheduler({"member_host": member_host, "scheduler_port": scheduler_port, "tls_dir": tls_dir})
+
+
+@app.command()
+def worker(
+    cluster: Annotated[str | None, typer.Argument(help="The scheduler's address.")] = None,
+    member_host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
+    worker_threads: Annotated[int | None, typer.Option("--threads", help="0 = the container's CPU limit.")] = None,
+    tls_dir: Annotated[Path | None, typer.Option(help="Folder of the members' certificates.")] = None,
+) -> None:
+    """Run a worker of a cluster."""
+    from service import cli_roles
+
+    flags = {"cluster": cluster, "member_host": member_host, "worker_threads": worker_threads, "tls_dir": tls_dir}
+    cli_roles.run_worker(flags)
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to keep them; what is there stays.")], json: Json = False
+) -> None:
+    """Make the secrets of a new cluster: members' certificates, the database's password, the first API key."""
+    from service import cli_init
+
+    cli_init.run(folder, as_json=json)
+
+
+@app.command()
+def compile(
+    classes: Annotated[list[int] | None, typer.Option(min=2, help="For so many classes; may be repeated.")] = None,
+    json: Json = False,
+) -> None:
+    """Compile the kernels of a job with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
+    from service import cli_compile
+
+    cli_compile.run(classes, as_json=json)
 
 
 @app.command()

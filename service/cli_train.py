@@ -94,7 +94,10 @@ def _link(arguments: Arguments, request: TrainingRequest) -> ClusterLink | None:
     if not target or arguments.workers == 0:
         return None
     try:
-        return ClusterLink(checked_cluster(target))
+        tls_dir = load_settings().tls_dir
+        if target.startswith("tls://") and tls_dir is None:
+            raise ValueError(f"cluster {target!r} needs the certificates of a member: set EDGEWISE_TLS_DIR (TLS)")
+        return ClusterLink(checked_cluster(target), tls_dir)
     except ValueError as error:
         raise StartRefused(str(error)) from None
 

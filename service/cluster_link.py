@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
 
 from workers.cluster import connect
@@ -15,10 +16,14 @@ ANSWER_SECONDS = 5.0  # the scheduler's time to answer a question about itself
 
 
 class ClusterLink:
-    """One cluster, embedded (local:N) or external (tcp://...). Safe to use from several threads."""
+    """One cluster, embedded (local:N) or external (tcp://..., tls://...). Safe to use from several threads.
 
-    def __init__(self, target: str) -> None:
+    tls_dir: the certificates of a tls:// cluster.
+    """
+
+    def __init__(self, target: str, tls_dir: Path | None = None) -> None:
         self.target = target
+        self._tls_dir = tls_dir
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         self._client: Any = None
@@ -32,7 +37,7 @@ class ClusterLink:
             self._drop("the connection is lost")
             try:
                 with _interrupts_blocked():
-                    self._client = self._stack.enter_context(connect(self.target))
+                    self._client = self._stack.enter_context(connect(self.target, tls_dir=self._tls_dir))
             except (GangUnavailable, OSError) as error:
                 self._trouble = str(error)
                 raise GangUnavailable(f"cluster {self.target}: {error}") from error

@@ -8,11 +8,15 @@ ServiceError
 ├── TooManyRows             one prediction request has more rows than allowed
 ├── NotFound                nothing has that address
 │   ├── JobNotFound
+│   ├── KeyNotFound
 │   └── ModelNotFound       also a version of a model
+├── KeyUnknown              the call needs an API key and has none that is in force
+├── ScopeMissing            the call's API key does not allow it
 ├── Conflict                the request contradicts what is stored
 │   ├── KeyReused           an Idempotency-Key came back with another request
 │   └── WrongState          the job's state does not allow it
 ├── ArtifactGone            a registered model's file is missing or is not the one that was registered
+├── StoreUnavailable        the job store's database does not answer
 ├── LeaseLost               another run of the job took over: this runner may write nothing more
 ├── Interrupted             the user stopped a command
 └── StartRefused            the settings are wrong, or another server uses the same state
@@ -74,6 +78,18 @@ class JobNotFound(NotFound):
     """No job has that id."""
 
 
+class KeyNotFound(NotFound):
+    """No API key has that id."""
+
+
+class KeyUnknown(ServiceError):
+    """The call needs an API key, and the one it has is missing, wrong or revoked."""
+
+
+class ScopeMissing(ServiceError):
+    """The call's API key is in force, but not for this."""
+
+
 class ModelNotFound(NotFound):
     """No model has that name, or it has no such version."""
 
@@ -92,6 +108,10 @@ class WrongState(Conflict):
 
 class ArtifactGone(ServiceError):
     """A registered model's file is missing, or its content is not what was registered."""
+
+
+class StoreUnavailable(ServiceError):
+    """The job store's database does not answer now; the same call may succeed soon."""
 
 
 class LeaseLost(ServiceError):
@@ -133,6 +153,8 @@ RULES: Mapping[type[BaseException], Rule] = {
     UnsupportedMedia: Rule(415, "unsupported-media", "The body's media type is not supported", 2),
     BodyTooLarge: Rule(413, "body-too-large", "The body is too large", 2),
     TooManyRows: Rule(413, "too-many-rows", "The request has too many rows", 2),
+    KeyUnknown: Rule(401, "key-unknown", "An API key is needed", 2),
+    ScopeMissing: Rule(403, "scope-missing", "The API key does not allow it", 2),
     NotFound: Rule(404, "not-found", "Not found", 2),
     Conflict: Rule(409, "conflict", "The request contradicts what is stored", 2),
     ModelFileError: Rule(422, "model-file-refused", "The model file is refused", 2),
@@ -141,6 +163,7 @@ RULES: Mapping[type[BaseException], Rule] = {
     BoostError: Rule(500, "training-failed", "Training failed", 4),
     WorkersError: Rule(500, "workers-failed", "The workers failed", 4),
     ArtifactGone: Rule(503, "artifact-gone", "The model's file cannot be used", 4),
+    StoreUnavailable: Rule(503, "store-unavailable", "The job store does not answer", 4),
     LeaseLost: Rule(409, "lease-lost", "The job belongs to another run", 4),
     Interrupted: Rule(499, "interrupted", "Interrupted", 130),
     StartRefused: Rule(503, "start-refused", "The service cannot start", 2),

@@ -4,13 +4,13 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from boost_core.records import StopReason
 from service.artifacts import ArtifactStore
-from service.errors import LeaseLost, WrongState, is_deliberate
+from service.errors import LeaseLost, StoreUnavailable, WrongState, is_deliberate
 from service.job_states import JobState
 from service.lease_keeper import LeaseKeeper
 from service.registry import ModelRegistry
@@ -28,6 +28,9 @@ from workers.model_file import model_sha256, to_bytes
 FLUSH_SECONDS = 0.25
 FLUSH_ROUNDS = 500
 TRAIN_PHASE = "train"
+RETRY_SECONDS = 0.5  # a restarted database is back within some seconds
+
+Result = TypeVar("Result")
 
 log = logging.getLogger(__name__)
 
@@ -65,32 +68,44 @@ class RunProgress:
             self._store.note(self._keeper.lease, text)
         except LeaseLost:
             self._keeper.lost.set()
+        except StoreUnavailable as error:
+            log.warning("job %s: a note is lost: %s", self._keeper.lease.job_id, error)
 
     def cancel_requested(self) -> bool:
         return self._keeper.cancelled.is_set() or self._keeper.lost.is_set() or self._stopping.is_set()
 
     def flush(self) -> None:
         """Write the rounds that wait."""
-        waiting, self._waiting = self._waiting, []
         self._flushed_at = time.monotonic()
         try:
-            self._store.append_rounds(self._keeper.lease, waiting)
+            self._store.append_rounds(self._keeper.lease, self._waiting)
+            self._waiting = []
         except LeaseLost:
+            self._waiting = []
             self._keeper.lost.set()
+        except StoreUnavailable as error:
+            log.warning("rounds of job %s wait: %s", self._keeper.lease.job_id, error)
+
+    def finish(self) -> None:
+        """Write the last rounds. Raises StoreUnavailable if they still wait then."""
+        self.flush()
+        if self._waiting:
+            raise StoreUnavailable(f"{len(self._waiting)} rounds are not stored yet")
 
     def _enter_running(self) -> None:
         try:
-            self._store.change(self._keeper.lease, JobState.RUNNING)
+            patiently(lambda: self._store.change(self._keeper.lease, JobState.RUNNING), self._keeper)
         except WrongState:
-            # Only a cancellation can have come between.
-            self._keeper.cancelled.set()
+            # A cancellation came between, unless the change was stored and only the answer to it lost.
+            if self._store.get(self._keeper.lease.job_id).state is JobState.CANCELLING:
+                self._keeper.cancelled.set()
         except LeaseLost:
             self._keeper.lost.set()
 
 
 def _entry(progress: RoundProgress) -> RoundEntry:
     figures = dataclasses.asdict(progress.record)
-    return RoundEntry(figures.pop("round"), figures, progress.seconds)
+    return RoundEntry(figures.pop("round"), figures, progress.seconds, progress.reduction_seconds, progress.known)
 
 
 class RunStore(JobStore, VersionStore, Protocol):
@@ -121,14 +136,15 @@ class JobRun:
         progress = RunProgress(self._store, keeper, self._stopping)
         try:
             plan, outcome = self._train(job, keeper, progress)
-            progress.flush()
+            patiently(progress.finish, keeper)
             if keeper.lost.is_set():
                 raise LeaseLost(f"run {job.run} of job {job.id} was taken over while it trained")
             if outcome.stop_reason is StopReason.CANCELLED:
                 self._stopped(keeper)
             else:
                 self._register(job, keeper, plan, outcome)
-        except LeaseLost:
+        except (LeaseLost, StoreUnavailable):
+            # Nothing can be written now: the lease ends by itself, and the job is taken up again.
             raise
         except SchedulerLost as error:
             self._paused(keeper, error)
@@ -164,14 +180,23 @@ class JobRun:
         self._artifacts.put(key, to_bytes(outcome.model))
         try:
             version = NewVersion(job.name, sha256, key, outcome.model.metadata())
-            self._store.complete(keeper.lease, answer, version)
+            patiently(lambda: self._store.complete(keeper.lease, answer, version), keeper)
         except WrongState:
             # Cancelled after the last round.
             self._artifacts.delete(key)
             self._stopped(keeper)
-        except BaseException:
-            self._artifacts.delete(key)
+        except StoreUnavailable:
+            # It may have been registered without this side hearing of it: a file too many is harmless.
             raise
+        except BaseException:
+            if not self._is_registered(job):
+                self._artifacts.delete(key)
+                raise
+
+    def _is_registered(self, job: Job) -> bool:
+        """Whether the run's success was stored, though the answer to that was lost."""
+        now = self._store.get(job.id)
+        return now.state is JobState.SUCCEEDED and now.run == job.run
 
     def _stopped(self, keeper: LeaseKeeper) -> None:
         """The training ended early, and its workers are free."""
@@ -194,6 +219,17 @@ class JobRun:
             )
         else:
             self._store.change(keeper.lease, JobState.FAILED, _reason(error))
+
+
+def patiently(write: Callable[[], Result], keeper: LeaseKeeper) -> Result:
+    """Write what must not be lost: again while the store does not answer, as long as the lease can still be ours."""
+    until = time.monotonic() + keeper.seconds
+    while True:
+        try:
+            return write()
+        except StoreUnavailable:
+            if time.monotonic() >= until or keeper.lost.wait(RETRY_SECONDS):
+                raise
 
 
 def _reason(error: Exception) -> str:

@@ -22,7 +22,7 @@ class LeaseKeeper:
         self.cancelled = threading.Event()
         self.lost = threading.Event()
         self._store = store
-        self._seconds = lease_seconds
+        self.seconds = lease_seconds
         self._ended = False
         self._nudge = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease-{lease.job_id}", daemon=True)
@@ -44,7 +44,7 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         while not self.lost.is_set():
-            self._nudge.wait(self._seconds / BEATS_PER_LEASE)
+            self._nudge.wait(self.seconds / BEATS_PER_LEASE)
             self._nudge.clear()
             if self._ended:
                 return
@@ -52,7 +52,7 @@ class LeaseKeeper:
 
     def _beat(self) -> None:
         try:
-            if self._store.extend(self.lease, self._seconds) is JobState.CANCELLING:
+            if self._store.extend(self.lease, self.seconds) is JobState.CANCELLING:
                 self.cancelled.set()
         except (LeaseLost, NotFound) as error:
             log.warning("%s", error)

@@ -1,13 +1,15 @@
 """The embedded runner: a thread of the server that takes queued jobs, one at a time."""
 
+import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.errors import LeaseLost
+from service.errors import LeaseLost, StoreUnavailable
 from service.job_run import JobRun
-from service.lease_keeper import LeaseKeeper
+from service.lease_keeper import BEATS_PER_LEASE, LeaseKeeper
 from service.store import Job, JobStore, Lease
 from service.trainer import Trainer
 from workers.errors import WorkersError
@@ -44,6 +46,8 @@ class Runner:
         self._run = make_run(self._stopping)
         self._keeper: LeaseKeeper | None = None
         self._trouble: str | None = "not started yet"
+        self._told: str | None = self._trouble
+        self._told_at = 0.0
         # A thread that hangs in a broken run must not keep the process alive: the job's lease expires then.
         self._thread = threading.Thread(target=self._work, name="runner", daemon=True)
 
@@ -72,10 +76,16 @@ class Runner:
             return "stopped"
         return self._trouble
 
+    def cluster_trouble(self) -> str | None:
+        """Why no job can train on the cluster now, or None."""
+        return self._trainer.trouble()
+
     def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            if not self._attempt():
+            busy = self._attempt()
+            self._tell()
+            if not busy:
                 self._wake.wait(self._settings.poll_seconds)
 
     def _attempt(self) -> bool:
@@ -89,6 +99,10 @@ class Runner:
             # Queued jobs wait until the cluster is back; /readyz says so.
             self._trouble = str(error)
             return False
+        except StoreUnavailable as error:
+            log.warning("%s", error)
+            self._trouble = str(error)
+            return False
         except Exception as error:
             log.exception("the runner cannot take jobs")
             self._trouble = f"cannot take jobs ({type(error).__name__}); the server's log has the details"
@@ -96,6 +110,15 @@ class Runner:
         if job is not None:
             self._execute(job)
         return job is not None
+
+    def _tell(self) -> None:
+        """Let servers that have no runner of their own know of this one; a third of a lease apart is enough."""
+        now = time.monotonic()
+        if self._trouble == self._told and now - self._told_at < self._settings.lease_seconds / BEATS_PER_LEASE:
+            return
+        with contextlib.suppress(StoreUnavailable):  # it shows in the trouble already
+            self._store.see_runner(self._settings.owner, self._trouble, self._trainer.n_workers())
+            self._told, self._told_at = self._trouble, now
 
     def _recover(self) -> None:
         """Queue the jobs that nobody works on any more: of the runner before, and of silent ones."""

@@ -1,16 +1,23 @@
 """Runs the server for `edgewise serve`."""
 
+import functools
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
-from service.app import claim_state, create_app
+from service.app import check_start, claim_state, create_app
 from service.errors import StartRefused
+from service.logs import log_config
+from service.request_metrics import share_between_processes
 from service.settings import Settings
 
 FAILED_TO_START = 2
-QUIET = ("alembic", "distributed")  # libraries whose news are not the server's
+# A process answers once it has imported everything, which takes long where cores are few and all start at once.
+ANSWER_SECONDS = 60
+BACKLOG = 2048  # uvicorn's own
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> int:
@@ -19,14 +26,39 @@ def serve(settings: Settings, ready: Callable[[str], None]) -> int:
     Raises StartRefused if the address or the state folder is taken.
     """
     with _listen(settings.host, settings.port) as listener:
-        app = create_app(settings, claim_state(settings))
-        # Requests in flight get as long as the running job.
-        config = uvicorn.Config(
-            app, log_config=_log_config(), timeout_graceful_shutdown=max(1, int(settings.stop_seconds))
-        )
+        if settings.processes > 1:
+            return _serve_by_processes(settings, listener, ready)
+        state = claim_state(settings)
+        if settings.keys_required:
+            check_start(settings, state)
+        app = create_app(settings, state)
+        config = uvicorn.Config(app, **_options(settings))
         server = _Server(config, lambda: ready(_address(listener)))
         server.run(sockets=[listener])
         return 0 if server.started else FAILED_TO_START
+
+
+def _serve_by_processes(settings: Settings, listener: socket.socket, ready: Callable[[str], None]) -> int:
+    """Serve by several processes that accept from one socket; one that dies is replaced."""
+    share_between_processes()
+    # Everything that would stop each of them is found here, once.
+    check_start(settings, claim_state(settings))
+    listener.listen(BACKLOG)
+    config = uvicorn.Config(
+        functools.partial(create_app, settings),
+        factory=True,
+        workers=settings.processes,
+        timeout_worker_healthcheck=ANSWER_SECONDS,
+        **_options(settings),
+    )
+    ready(_address(listener))
+    Multiprocess(config, sockets=[listener]).run()
+    return 0
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    # Requests in flight get as long as the running job.
+    return {"log_config": log_config(), "timeout_graceful_shutdown": max(1, int(settings.stop_seconds))}
 
 
 class _Server(uvicorn.Server):
@@ -58,15 +90,3 @@ def _listen(host: str, port: int) -> socket.socket:
 def _address(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _log_config() -> dict[str, object]:
-    """Everything to standard error, in one format."""
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
-        "root": {"handlers": ["stderr"], "level": "INFO"},
-        "loggers": {name: {"level": "WARNING"} for name in QUIET},
-    }

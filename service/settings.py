@@ -1,4 +1,4 @@
-"""Settings of the service: flags of `edgewise serve`, else EDGEWISE_* variables, else defaults."""
+"""Settings of every process of the service: flags of its command, else EDGEWISE_* variables, else defaults."""
 
 import ipaddress
 import os
@@ -7,10 +7,22 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import URL
 
 from service.errors import StartRefused
+from service.sql_engine import postgres_url
 
 MIB = 1 << 20
+PATHS = (
+    "data_root",
+    "state_dir",
+    "tls_dir",
+    "admin_key_file",
+    "database_password_file",
+    "worker_dir",
+    "ready_file",
+    "checkpoint_dir",
+)
 
 
 def default_state_dir() -> Path:
@@ -20,19 +32,45 @@ def default_state_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """Everything that can be set about a server."""
+    """Everything that can be set about a process of the service."""
 
     model_config = SettingsConfigDict(env_prefix="EDGEWISE_", extra="forbid")
 
     data_root: Path = Field(default=Path(), description="Data paths of requests are relative to this folder.")
     state_dir: Path = Field(
         default_factory=default_state_dir,
-        description="Folder of the job store and the models; one server each.",
+        description="Folder of the models, and of the job store where that is SQLite; one server each then.",
     )
-    host: str = Field(default="127.0.0.1", description="Address to listen on; only loopback for now.")
+    database_url: str = Field(
+        default="", description="postgresql://user@host:5432/database; empty = SQLite in the state folder."
+    )
+    database_password_file: Path | None = Field(
+        default=None, description="File of the database's password, where the address holds none."
+    )
+    host: str = Field(default="127.0.0.1", description="Address to listen on; beyond loopback only with API keys.")
     port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0 takes a free one.")] = 8000
+    processes: Annotated[int, Field(ge=1, le=64, description="Server processes; more than 1 with PostgreSQL only.")] = 1
+    embedded_runner: bool = Field(
+        default=True, description="Whether the server runs jobs itself; false where `edgewise runner` does."
+    )
+    require_keys: bool = Field(default=False, description="Ask for API keys also on loopback.")
+    admin_key_file: Path | None = Field(
+        default=None, description="File of an API key that the server makes valid for everything when it starts."
+    )
     cluster: str = Field(
-        default="", description="Where jobs train: empty = in this process, local:N, or tcp://host:port."
+        default="", description="Where jobs train: empty = in this process, local:N, tcp://host:port, tls://host:port."
+    )
+    tls_dir: Path | None = Field(
+        default=None, description="Folder of the certificates of the cluster's members (`edgewise init` makes them)."
+    )
+    member_host: str = Field(
+        default="127.0.0.1", description="Address where scheduler and workers listen; beyond loopback only with TLS."
+    )
+    scheduler_port: Annotated[int, Field(ge=0, le=65535, description="Port of `edgewise scheduler`.")] = 8786
+    worker_threads: Annotated[int, Field(ge=0, description="Threads of a worker; 0 = its CPU limit.")] = 0
+    worker_dir: Path | None = Field(default=None, description="Folder of a worker's files; empty = a temporary one.")
+    ready_file: Path | None = Field(
+        default=None, description="A runner, scheduler or worker touches this file every few seconds while it is well."
     )
     body_limit_bytes: Annotated[int, Field(ge=1, description="Largest body of a prediction request.")] = 32 * MIB
     predict_rows_cap: Annotated[int, Field(ge=1, description="Most rows of one prediction request.")] = 100_000
@@ -59,33 +97,68 @@ class Settings(BaseSettings):
         """The folder of checkpoints."""
         return self.checkpoint_dir or self.state_dir / "checkpoints"
 
-    @field_validator("data_root", "state_dir", "checkpoint_dir")
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value:
+            postgres_url(value)
+        return value
+
+    @field_validator(*PATHS)
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
-        if value is None:
-            return None
         # Fixed once: a later change of the working folder must not move the data root.
-        return value.expanduser().absolute()
+        return None if value is None else value.expanduser().absolute()
 
     @model_validator(mode="after")
-    def _loopback_only(self) -> Self:
-        if not is_loopback(self.host):
-            raise ValueError(
-                f"host {self.host!r} is not a loopback address; a server that others can reach needs API keys, "
-                "which are not supported yet: bind 127.0.0.1 and put a proxy that checks keys in front"
-            )
+    def _fits_together(self) -> Self:
+        if self.cluster.startswith("tls://") and self.tls_dir is None:
+            raise ValueError(f"cluster {self.cluster!r} needs certificates: set tls_dir (`edgewise init` makes them)")
+        if not self.database_url:
+            if self.processes > 1:
+                raise ValueError(f"processes {self.processes}: several need PostgreSQL; set database_url")
+            if not self.embedded_runner:
+                raise ValueError("embedded_runner false: a runner of its own needs PostgreSQL; set database_url")
+        if self.processes > 1 and self.embedded_runner:
+            raise ValueError("several processes share one runner: set embedded_runner false, start `edgewise runner`")
         return self
+
+    @property
+    def keys_required(self) -> bool:
+        """Whether calls need an API key: always, where others can reach the server."""
+        return self.require_keys or not is_loopback(self.host)
+
+    def database(self) -> URL | None:
+        """Where the job store is; None = SQLite in the state folder. Raises StartRefused."""
+        if not self.database_url:
+            return None
+        password = None
+        if self.database_password_file is not None:
+            password = read_secret(self.database_password_file, "database_password_file")
+        return postgres_url(self.database_url, password)
+
+
+def read_secret(path: Path, name: str) -> str:
+    """A secret from a file, without the line's end. Raises StartRefused naming the setting."""
+    try:
+        secret = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise StartRefused(f"{name}: {path} cannot be read: {reason}") from None
+    if not secret:
+        raise StartRefused(f"{name}: {path} is empty")
+    return secret
 
 
 def checked_cluster(target: str) -> str:
     """A cluster setting that can be connected to. Raises ValueError naming what is wrong with it."""
     kind, _, rest = target.partition(":")
-    if kind == "tls":
-        raise ValueError(f"cluster {target!r}: TLS schedulers are not supported yet; use tcp://host:port")
     if kind == "local" and not (rest.isascii() and rest.isdigit() and int(rest) >= 1):
         raise ValueError(f"cluster {target!r}: local:N needs a number of workers, 1 or more, as in local:2")
-    if target and kind not in {"local", "tcp"}:
-        raise ValueError(f"cluster {target!r} is not known; leave it empty, or use local:N or tcp://host:port")
+    if target and kind not in {"local", "tcp", "tls"}:
+        raise ValueError(
+            f"cluster {target!r} is not known; leave it empty, or use local:N, tcp://host:port or tls://host:port"
+        )
     return target
 
 

@@ -1,4 +1,8 @@
-"""The job store over SQL. Every change of a state goes through `_move`."""
+"""The job store over SQL. Every change of a state goes through `_move`.
+
+SQLite lets one transaction write at a time. On PostgreSQL, whoever is about to change a job locks its row first
+(SELECT ... FOR UPDATE), so decisions hold until they are written; a lease's run number fences whoever lost it.
+"""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -7,12 +11,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import JobNotFound, KeyReused, LeaseLost, WrongState
 from service.job_states import JobState, after_cancel, after_loss, after_resume, check_transition
+from service.sql_engine import insert_ignoring
+from service.sql_runners import add_rounds, note_runner, read_runners, read_totals, touch_runner
+from service.sql_session import storable, stored_text
 from service.sql_versions import SqlVersions, register
-from service.store import Job, Lease, NewJob, NewVersion, RoundEntry, Transition, Version
+from service.store import Job, Lease, NewJob, NewVersion, RoundEntry, RunnerNews, Totals, Transition, Version
 from service.tables import JobRecord, ModelRecord, RoundRow, TransitionRecord
 
 JOBS = JobRecord.__table__
@@ -34,7 +42,14 @@ class SqlStore(SqlVersions):
         self._clock = clock
 
     def submit(self, new: NewJob) -> tuple[Job, bool]:
-        with self._engine.begin() as connection:
+        try:
+            return self._submit(new)
+        except IntegrityError:
+            # Another server stored the same key between the question and the row; now it is there to be found.
+            return self._submit(new)
+
+    def _submit(self, new: NewJob) -> tuple[Job, bool]:
+        with self._sessions.writing() as connection:
             if known := _by_key(connection, new.idempotency_key):
                 return _same_request(known, new), False
             job_id = uuid.uuid4().hex
@@ -47,11 +62,11 @@ class SqlStore(SqlVersions):
             return _get(connection, job_id), True
 
     def find_key(self, key: str) -> Job | None:
-        with self._reading() as connection:
+        with self._sessions.reading() as connection:
             return _by_key(connection, key)
 
     def get(self, job_id: str) -> Job:
-        with self._reading() as connection:
+        with self._sessions.reading() as connection:
             return _get(connection, job_id)
 
     def list_jobs(self, state: JobState | None, limit: int, before: int | None) -> list[Job]:
@@ -60,21 +75,23 @@ class SqlStore(SqlVersions):
             query = query.where(JOBS.c.state == state.value)
         if before is not None:
             query = query.where(JOBS.c.number < before)
-        with self._reading() as connection:
+        with self._sessions.reading() as connection:
             return [_job(row) for row in connection.execute(query).mappings()]
 
     def transitions(self, job_id: str) -> list[Transition]:
         table = TransitionRecord.__table__
         query = select(table).where(table.c.job_id == job_id).order_by(table.c.number)
-        with self._reading() as connection:
+        with self._sessions.reading() as connection:
             _get(connection, job_id)
             rows = connection.execute(query).mappings().all()
         return [Transition(JobState(row["state"]), row["run"], row["at"], row["reason"]) for row in rows]
 
     def take(self, owner: str, lease_seconds: float) -> Job | None:
         oldest = select(JOBS.c.id, JOBS.c.run).where(JOBS.c.state == JobState.QUEUED.value)
-        with self._engine.begin() as connection:
-            found = connection.execute(oldest.order_by(JOBS.c.number).limit(1)).first()
+        with self._sessions.writing() as connection:
+            # Runners at once each lock another row; the one that comes too late sees the next.
+            free = oldest.order_by(JOBS.c.number).limit(1).with_for_update(skip_locked=True)
+            found = connection.execute(free).first()
             if found is None:
                 return None
             connection.execute(delete(RoundRow).where(RoundRow.job_id == found.id))
@@ -92,16 +109,17 @@ class SqlStore(SqlVersions):
 
     def extend(self, lease: Lease, lease_seconds: float) -> JobState:
         expires = self._clock() + timedelta(seconds=lease_seconds)
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             _write(connection, lease, {"lease_expires": expires})
+            touch_runner(connection, lease.owner, self._clock())
             return _get(connection, lease.job_id).state
 
     def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             return self._move(connection, _held(connection, lease), new, reason, {})
 
     def set_workers(self, lease: Lease, workers: int) -> None:
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             _write(connection, lease, {"workers": workers})
 
     def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> None:
@@ -109,13 +127,15 @@ class SqlStore(SqlVersions):
             return
         key = {"job_id": lease.job_id, "run": lease.run}
         rows = [{**key, **entry.figures, "round": entry.round, "seconds": entry.seconds} for entry in rounds]
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             _write(connection, lease, {"rounds_done": max(entry.round for entry in rounds)})
-            connection.execute(insert(RoundRow), rows)
+            # A batch whose commit was not heard of is sent again.
+            if connection.execute(insert_ignoring(connection.dialect, RoundRow), rows).rowcount:
+                add_rounds(connection, lease.owner, rounds, self._clock())
 
     def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
         table = RoundRow.__table__
-        with self._reading() as connection:
+        with self._sessions.reading() as connection:
             run = _get(connection, job_id).run
             chosen = (table.c.job_id == job_id) & (table.c.run == run) & (table.c.round > after)
             query = select(table).where(chosen).order_by(table.c.round).limit(limit)
@@ -125,7 +145,7 @@ class SqlStore(SqlVersions):
         return run, entries
 
     def complete(self, lease: Lease, answer: dict[str, Any], version: NewVersion) -> Version:
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             job = _held(connection, lease)
             check_transition(job.state, JobState.SUCCEEDED)
             number = register(connection, version, job.id, self._clock())
@@ -134,14 +154,14 @@ class SqlStore(SqlVersions):
         return self.version(version.name, number)
 
     def request_cancel(self, job_id: str) -> Job:
-        with self._engine.begin() as connection:
-            job = _get(connection, job_id)
+        with self._sessions.writing() as connection:
+            job = _get(connection, job_id, lock=True)
             new = after_cancel(job.state)
             return job if new is job.state else self._move(connection, job, new, "cancelled on request", {})
 
     def resume(self, job_id: str, rounds: int | None) -> Job:
-        with self._engine.begin() as connection:
-            job = _get(connection, job_id)
+        with self._sessions.writing() as connection:
+            job = _get(connection, job_id, lock=True)
             new, asked = after_resume(job.state), job.rounds if rounds is None else rounds
             if asked < job.rounds:
                 raise WrongState(f"the job has {job.rounds} rounds; it can be resumed with as many or more")
@@ -155,7 +175,7 @@ class SqlStore(SqlVersions):
             return self._move(connection, job, new, "resumed on request", values)
 
     def note(self, lease: Lease, text: str) -> None:
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             job = _held(connection, lease)
             _write(connection, lease, {"reason": text})
             self._note(connection, job.id, job.run, job.state, text)
@@ -164,25 +184,38 @@ class SqlStore(SqlVersions):
         dead: ColumnElement[bool] = JOBS.c.lease_owner == owner
         if owner is None:
             dead = JOBS.c.lease_expires < self._clock()
-        with self._engine.begin() as connection:
-            rows = connection.execute(select(JOBS).where(dead).order_by(JOBS.c.number)).mappings().all()
+        with self._sessions.writing() as connection:
+            query = select(JOBS).where(dead).order_by(JOBS.c.number).with_for_update()
+            rows = connection.execute(query).mappings().all()
             return [self._lose(connection, _job(row), reason, counts) for row in rows]
 
     def delete(self, job_id: str) -> None:
-        with self._engine.begin() as connection:
-            job = _get(connection, job_id)
+        with self._sessions.writing() as connection:
+            job = _get(connection, job_id, lock=True)
             if not job.state.is_final:
                 raise WrongState(f"job {job_id} is {job.state}; cancel it before it can be deleted")
             connection.execute(delete(JobRecord).where(JOBS.c.id == job_id))
 
+    def see_runner(self, owner: str, trouble: str | None, workers: int) -> None:
+        with self._sessions.writing() as connection:
+            note_runner(connection, RunnerNews(owner, self._clock(), stored_text(trouble), workers))
+
+    def runners(self, within_seconds: float) -> list[RunnerNews]:
+        with self._sessions.reading() as connection:
+            return read_runners(connection, self._clock() - timedelta(seconds=within_seconds))
+
+    def totals(self) -> Totals:
+        with self._sessions.reading() as connection:
+            return read_totals(connection)
+
     def check(self) -> None:
         # A statement that writes without changing anything: a read-only or full disk shows here.
-        with self._engine.begin() as connection:
+        with self._sessions.writing() as connection:
             connection.execute(update(ModelRecord).where(ModelRecord.next_version < 0).values(next_version=1))
 
     def close(self) -> None:
         """Close the connections."""
-        self._engine.dispose()
+        self._sessions.close()
 
     def _lose(self, connection: Connection, job: Job, reason: str, counts: bool) -> Job:
         lost = 0
@@ -199,6 +232,7 @@ class SqlStore(SqlVersions):
     def _move(self, connection: Connection, job: Job, new: JobState, reason: str | None, values: dict[str, Any]) -> Job:
         """The only door to a job's state."""
         check_transition(job.state, new)
+        reason = stored_text(reason)
         values = {"state": new.value, "reason": reason, **values}
         if new is JobState.RUNNING:
             values["running_at"] = self._clock()
@@ -206,7 +240,7 @@ class SqlStore(SqlVersions):
             values["finished_at"] = self._clock()
         if not new.is_leased:
             values |= NO_LEASE
-        # The state is in the condition for databases where two transactions may have read the same row.
+        # Rows are locked when they are read; the state is in the condition for whoever forgets that.
         unchanged = (JOBS.c.id == job.id) & (JOBS.c.state == job.state.value) & (JOBS.c.run == job.run)
         if connection.execute(update(JobRecord).where(unchanged).values(**values)).rowcount != 1:
             raise LeaseLost(f"job {job.id} changed meanwhile; it was {job.state} in run {job.run}")
@@ -223,8 +257,12 @@ def _job(row: RowMapping) -> Job:
     return Job(**{**row, "state": JobState(row["state"])})
 
 
-def _get(connection: Connection, job_id: str) -> Job:
-    row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).mappings().first()
+def _get(connection: Connection, job_id: str, *, lock: bool = False) -> Job:
+    """One job; locked, nobody else changes it before this transaction ends."""
+    query = select(JOBS).where(JOBS.c.id == job_id)
+    row = None
+    if storable(job_id):
+        row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
         raise JobNotFound(f"there is no job {job_id!r:.100}")
     return _job(row)
@@ -255,7 +293,7 @@ def _lost(lease: Lease) -> LeaseLost:
 
 
 def _held(connection: Connection, lease: Lease) -> Job:
-    row = connection.execute(select(JOBS).where(_leased(lease))).mappings().first()
+    row = connection.execute(select(JOBS).where(_leased(lease)).with_for_update()).mappings().first()
     if row is None:
         raise _lost(lease)
     return _job(row)

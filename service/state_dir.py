@@ -37,6 +37,15 @@ class StateDirectory:
             ) from None
         return cls(path, lock, owner, _exchange(lock, owner))
 
+    @classmethod
+    def share(cls, path: Path, owner: str) -> Self:
+        """Use the folder beside other servers and runners: PostgreSQL keeps them apart. Raises StartRefused."""
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartRefused(f"state folder {path}: {error.strerror}; choose another one (state_dir)") from None
+        return cls(path, -1, owner, None)
+
     @property
     def database(self) -> Path:
         return self.path / "edgewise.db"

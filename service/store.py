@@ -5,7 +5,7 @@ code over a SQLite database in memory (`sql_engine.memory_engine`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -73,11 +73,17 @@ class Transition:
 
 @dataclass(frozen=True)
 class RoundEntry:
-    """One stored round: boost_core.records.RoundRecord's figures and the seconds it took."""
+    """One stored round: boost_core.records.RoundRecord's figures and the seconds it took.
+
+    reduction_seconds: how long its member exchanged with others; only added up (see /metrics), not kept by round.
+    known: an earlier run has reported it, so it is not added up again.
+    """
 
     round: int
     figures: dict[str, float | int | None]
     seconds: float
+    reduction_seconds: float = field(default=0.0, compare=False)
+    known: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,27 @@ class Version:
     job_id: str
     created_at: datetime
     description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunnerNews:
+    """What a runner said when it was last heard of. trouble: why it takes no job, or None."""
+
+    owner: str
+    seen_at: datetime
+    trouble: str | None
+    workers: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Jobs by state now; rounds and what they took since the store exists, deleted jobs included."""
+
+    jobs: dict[str, int]
+    rounds: int
+    round_seconds: float
+    reduction_seconds: float
+    reduction_bytes: int
 
 
 class JobStore(Protocol):
@@ -163,6 +190,15 @@ class JobStore(Protocol):
 
     def delete(self, job_id: str) -> None:
         """Forget a job that is over. Its model stays. Raises WrongState while it is not over."""
+
+    def see_runner(self, owner: str, trouble: str | None, workers: int) -> None:
+        """Write down that a runner lives, why it takes no job (None: it does), and how many workers it sees."""
+
+    def runners(self, within_seconds: float) -> list[RunnerNews]:
+        """The runners heard of within so many seconds, the latest first."""
+
+    def totals(self) -> Totals:
+        """Figures over all jobs and runners."""
 
     def check(self) -> None:
         """Raises if the store cannot be read and written."""

@@ -123,3 +123,31 @@ class VersionRecord(Base):
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     # "metadata" is taken by SQLAlchemy.
     description: Mapped[dict[str, Any]] = mapped_column("metadata", JSON)
+
+
+class KeyRecord(Base):
+    """An API key: of its secret only a hash."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(12), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100))
+    secret_sha256: Mapped[str] = mapped_column(String(64))
+    scopes: Mapped[list[str]] = mapped_column(JSON)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+
+
+class RunnerRecord(Base):
+    """A runner: when it was heard of last, and the totals of all that it ever ran. Rows stay: totals never fall."""
+
+    __tablename__ = "runners"
+
+    owner: Mapped[str] = mapped_column(String(200), primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    trouble: Mapped[str | None] = mapped_column(Text)
+    workers: Mapped[int]
+    rounds: Mapped[int] = mapped_column(BigInteger)
+    round_seconds: Mapped[float]
+    reduction_seconds: Mapped[float]
+    reduction_bytes: Mapped[int] = mapped_column(BigInteger)

@@ -5,7 +5,7 @@ from typing import Literal
 from service.cluster_link import ClusterLink, fixed_size
 from service.errors import RequestRefused
 from workers.data_plan import DataPlan
-from workers.errors import GangUnavailable
+from workers.errors import GangUnavailable, TrainingFailed
 from workers.gang import GangSettings, train_on_gang
 from workers.in_process import train_in_process
 from workers.job import Progress, TrainingJob, TrainingOutcome
@@ -34,6 +34,13 @@ class Trainer:
         size = fixed_size(self._link.target)
         if size is not None and int(wanted) > size:
             raise RequestRefused([(place, f"{wanted} workers asked for, but the cluster has {size}")])
+
+    def n_workers(self) -> int:
+        """Workers that can take work now; 0 where there is no cluster, or none that answers."""
+        try:
+            return 0 if self._link is None else self._link.n_workers()
+        except TrainingFailed:
+            return 0
 
     def trouble(self) -> str | None:
         """Why no job can start now, or None."""

@@ -2,21 +2,25 @@
 
 local:N           N worker processes on this machine, gone when the connection is closed
 tcp://host:port   a scheduler that runs already
+tls://host:port   one that talks to members with its certificates only (tls.py)
 """
 
 import asyncio
 import logging
 import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 from distributed.comm.core import connect as comm_connect
+from distributed.security import Security
 
 from workers import plugin
 from workers.errors import GangUnavailable
+from workers.tls import security
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 10.0
@@ -45,17 +49,18 @@ class Connection:
         self._resources.close()
 
 
-def connect(target: str, seconds: float = ANSWER_SECONDS) -> Connection:
+def connect(target: str, seconds: float = ANSWER_SECONDS, tls_dir: Path | None = None) -> Connection:
     """Connect and make the workers fit for gangs, also those that join later.
 
-    seconds: for an external scheduler to answer. Errors: GangUnavailable names the target and what to do.
+    seconds: for an external scheduler to answer. tls_dir: this member's certificates.
+    Errors: GangUnavailable names the target and what to do.
     """
     stack = ExitStack()
     try:
         if target.startswith("local:"):
             client = start_local(local_workers(target), stack)
         else:
-            client = reach(target, seconds, stack)
+            client = reach(target, seconds, stack, security(tls_dir) if tls_dir else None)
         plugin.register(client)
     except BaseException:
         stack.close()
@@ -90,25 +95,28 @@ def start_local(n_workers: int, stack: ExitStack) -> Client:
     return client
 
 
-async def answers(address: str, seconds: float) -> None:
+async def answers(address: str, seconds: float, members: Security | None) -> None:
     """Errors: OSError, TimeoutError unless a Dask server answers.
 
     Asked first, because a client would wait for ever for a listener that accepts it and says nothing.
     """
-    comm = await asyncio.wait_for(comm_connect(address, timeout=seconds), seconds)
+    arguments = members.get_connection_args("client") if members else {}
+    comm = await asyncio.wait_for(comm_connect(address, timeout=seconds, **arguments), seconds)
     await comm.close()
 
 
-def reach(target: str, seconds: float, stack: ExitStack) -> Client:
+def reach(target: str, seconds: float, stack: ExitStack, members: Security | None) -> Client:
     """A client of a scheduler that runs already. Errors: GangUnavailable."""
     scheme = target.partition("://")[0]
-    if scheme == "tls":
-        raise GangUnavailable(f"{target}: TLS clusters are not supported yet; give tcp://host:port")
-    if scheme != "tcp":
-        raise GangUnavailable(f"{target!r} is no cluster: give local:N or tcp://host:port")
+    if scheme not in {"tcp", "tls"}:
+        raise GangUnavailable(f"{target!r} is no cluster: give local:N, tcp://host:port or tls://host:port")
+    if scheme == "tls" and members is None:
+        raise GangUnavailable(f"{target}: a TLS cluster needs the certificates of its members (tls_dir)")
+    members = members if scheme == "tls" else None
     try:
-        asyncio.run(answers(target, seconds))
-        client: Client = stack.enter_context(Client(target, timeout=seconds, set_as_default=False))
+        asyncio.run(answers(target, seconds, members))
+        client = Client(target, timeout=seconds, set_as_default=False, security=members)
+        stack.enter_context(client)
     except (OSError, TimeoutError, ValueError) as error:
         raise GangUnavailable(
             f"no Dask scheduler answers at {target} within {seconds:g} s ({error!r}); "

@@ -9,13 +9,15 @@ the run's secret without sending it:
     HMAC(secret, "caller" hello nonce)  ->
                                         <-      welcome
 
-Whoever cannot, says nothing, or belongs to another run is dropped, and the listener goes on. All endpoints
+On a cluster with certificates all of it, and everything after it, goes through TLS, where both sides show theirs
+first. Whoever cannot, says nothing, or belongs to another run is dropped, and the listener goes on. All endpoints
 listen before any member is told the roster, so nobody has to call twice.
 """
 
 import hmac
 import secrets
 import socket
+import ssl
 import time
 from contextlib import suppress
 
@@ -24,18 +26,23 @@ from workers.link import Link
 from workers.messages import RunEnded
 from workers.reception import receive_all
 from workers.roster import NONCE_BYTES, PROOF_BYTES, WELCOME, Roster
+from workers.tls import Contexts
 
 
 class Endpoint:
     """A listening socket on one host of this machine, on a port the system chooses."""
 
-    def __init__(self, host: str) -> None:
-        """Errors: OSError if the host is none of this machine's addresses."""
+    def __init__(self, host: str, certificates: Contexts | None = None) -> None:
+        """certificates: those of the cluster, None in the clear.
+
+        Errors: OSError if the host is none of this machine's addresses.
+        """
         family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
         self._listener = socket.create_server((host, 0), family=family, backlog=128)
         self._listener.setblocking(False)
         self.host = host
         self.port = int(self._listener.getsockname()[1])
+        self._certificates = certificates
         self._calling: socket.socket | None = None
         self._ended = ""
 
@@ -50,7 +57,7 @@ class Endpoint:
         try:
             for other in range(rank):
                 open_sockets[other] = self._call(roster, rank, other, deadline)
-            receive_all(self._listener, roster, rank, deadline, open_sockets)
+            receive_all(self._listener, self._certificates, roster, rank, deadline, open_sockets)
         except BaseException as error:
             for connection in open_sockets.values():
                 connection.close()
@@ -65,7 +72,7 @@ class Endpoint:
         for waiting in (self._listener, self._calling):
             if waiting is not None:
                 with suppress(OSError):  # not connected any more
-                    waiting.shutdown(socket.SHUT_RDWR)
+                    socket.socket.shutdown(waiting, socket.SHUT_RDWR)  # see TlsStream.shutdown
 
     def close(self) -> None:
         """Stop listening."""
@@ -79,6 +86,8 @@ class Endpoint:
             raise DeadlinePassed(f"{roster.name(other)} could not be reached in time") from error
         except OSError as error:
             raise MemberLost(f"{roster.name(other)} could not be reached: {error}") from error
+        if self._certificates is not None:
+            connection = self._certificates.calling.wrap_socket(connection, do_handshake_on_connect=False)
         self._calling = connection
         try:
             introduce(connection, roster, rank, other, deadline)
@@ -94,6 +103,9 @@ def introduce(connection: socket.socket, roster: Roster, rank: int, other: int, 
     """The caller's side of the handshake."""
     name = roster.name(other)
     try:
+        if isinstance(connection, ssl.SSLSocket):
+            connection.settimeout(time_left(deadline))
+            connection.do_handshake()
         hello = roster.hello(rank, other, secrets.token_bytes(NONCE_BYTES))
         connection.sendall(hello)
         answer = receive_exactly(connection, NONCE_BYTES + PROOF_BYTES, deadline)
@@ -104,6 +116,8 @@ def introduce(connection: socket.socket, roster: Roster, rank: int, other: int, 
         receive_exactly(connection, len(WELCOME), deadline)
     except TimeoutError as error:
         raise DeadlinePassed(f"{name} did not finish the handshake in time") from error
+    except ssl.SSLCertVerificationError as error:
+        raise MemberLost(f"{name} has no certificate of this cluster: {error.verify_message}") from error
     except (OSError, EOFError) as error:
         raise MemberLost(
             f"{name} ended the handshake: it is gone, or it belongs to another job or run, or it holds another secret"

@@ -78,10 +78,16 @@ class Assignment:
 
 @dataclass(frozen=True)
 class RoundProgress:
-    """A finished round and the time it took (training only), in seconds."""
+    """A finished round and the time it took (training only), in seconds.
+
+    reduction_seconds: what of it the reporting member spent in exchanges with others; 0 for a round that it was given.
+    known: from the checkpoint of an earlier run, which has reported it.
+    """
 
     record: RoundRecord
     seconds: float
+    reduction_seconds: float = 0.0
+    known: bool = False
 
 
 class Progress(Protocol):

@@ -11,7 +11,7 @@ import socket
 from boost_core.errors import CollectiveError, MemberLost
 from workers.incoming import Incoming
 from workers.messages import HEADER, Header, check_kind, check_place, describe
-from workers.stream import PlainStream, Stream
+from workers.stream import stream_over
 
 
 class Link:
@@ -21,7 +21,7 @@ class Link:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.rank = rank
         self.name = name
-        self._stream: Stream = PlainStream(connection)
+        self._stream = stream_over(connection)
         self.fileno = self._stream.fileno()
         self._outgoing: list[memoryview] = []
         self._header = memoryview(bytearray(HEADER.size))

@@ -1,6 +1,5 @@
 """What every member of a gang does: read its rows, bin them, compile, train."""
 
-import os
 import resource
 import sys
 import time
@@ -16,13 +15,14 @@ from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import FolderCheckpoints
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.loading import Loader
-from workers.observer import Clock, TrainingObserver, Writer, teller
+from workers.machine_limits import cpu_limit
+from workers.observer import Clock, Reports, TrainingObserver, Writer, teller
 from workers.shelf import Kept, own_shelf
 
 
 def available_cores() -> int:
     """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpu_limit()
 
 
 def peak_memory_bytes() -> int:
@@ -69,7 +69,8 @@ def _train(
     """All rounds that are missing. The last checkpoint holds all that were run, also of a job that was cancelled."""
     clock, progress = told
     writer = _writer(assignment, progress)
-    observer = TrainingObserver(clock, progress, kept, assignment.rank == 0, writer)
+    reports = Reports(assignment.rank == 0, writer, assignment.job.attempt == 0)
+    observer = TrainingObserver(clock, progress, kept, collective, reports)
     last: Checkpoint | None = None
     try:
         result = train(kept.data, assignment.job.config, collective, observer, team, kept.start)

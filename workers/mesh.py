@@ -12,6 +12,7 @@ for a third, so the one named by DeadlinePassed is the silent one.
 """
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -77,6 +78,7 @@ class MeshCollective:
         self.rank = member.rank
         self.size = len(links) + 1
         self.bytes_sent = 0
+        self.seconds_spent = 0.0  # in exchanges so far: sending, waiting, adding up what comes
         # Each member begins with the next one, so that not all send to the same member at first.
         following = sorted(links, key=lambda link: (link.rank - member.rank) % self.size)
         self._links = {link.rank: link for link in following}
@@ -196,6 +198,7 @@ class MeshCollective:
         self, header: Header, outgoing: Callable[[int], Outgoing], incoming: Callable[[int], Incoming]
     ) -> None:
         """Send every other member its message and receive theirs. One step."""
+        began = time.perf_counter()
         try:
             sent: Outgoing | None = None
             announced = memoryview(b"")
@@ -216,6 +219,7 @@ class MeshCollective:
                 raise RunEnded(self._ended) from error
             raise
         self._place = self._place._replace(step=self._place.step + 1)
+        self.seconds_spent += time.perf_counter() - began
 
     def _finish(self, header: Header) -> None:
         """Send and receive until every link is done. Errors: DeadlinePassed names those that are not in time."""

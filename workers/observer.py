@@ -4,13 +4,23 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from boost_core.collective import Collective
 from boost_core.records import Phase, RoundRecord
 from boost_core.start import ModelSoFar
 from workers.checkpoint import Checkpoint, to_bytes
 from workers.checkpoint_store import CheckpointStore
 from workers.job import Progress, RoundProgress, Warned
 from workers.shelf import Kept, brought_up
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A collective that knows how many seconds its exchanges have taken so far."""
+
+    seconds_spent: float
+
 
 PHASES = ("read", "bin", "compile", "train", "validate")
 
@@ -96,17 +106,33 @@ def describe(n_rounds: int) -> str:
     return f"round {n_rounds}" if n_rounds >= 0 else "an earlier run, if there is one,"
 
 
-class TrainingObserver:
-    """Times the rounds and passes them on. Only rank 0 reports and writes: all members have the same records."""
+class Reports(NamedTuple):
+    """What a member tells: whether it reports rounds, its writer, and whether its gang is the first of the run.
 
-    def __init__(self, clock: Clock, progress: Progress, kept: Kept, reports: bool, writer: Writer | None) -> None:
-        self._clock, self._progress, self._kept = clock, progress, kept
-        self._reports, self._writer = reports, writer
-        self._train_before = clock.seconds["train"]
+    A first gang begins with what an earlier run has reported; a later one perhaps with rounds that nobody heard of.
+    """
+
+    speaks: bool
+    writer: Writer | None
+    first: bool
+
+
+class TrainingObserver:
+    """Times the rounds and passes them on. Only rank 0 reports and writes: all members have the same records.
+
+    collective: asked how long its exchanges took, if it has any.
+    """
+
+    def __init__(self, clock: Clock, progress: Progress, kept: Kept, collective: Collective, reports: Reports) -> None:
+        self._clock, self._progress, self._kept, self._collective = clock, progress, kept, collective
+        self._reports, self._writer = reports.speaks, reports.writer
+        self._train_before, self._exchanged_before = clock.seconds["train"], self._exchanged()
         base = kept.base
         pairs = zip(base.model.records, base.round_seconds, strict=True)
-        self.rounds: list[RoundProgress] = [RoundProgress(record, seconds) for record, seconds in pairs]
-        if reports and self.rounds:
+        self.rounds: list[RoundProgress] = [
+            RoundProgress(record, seconds, known=reports.first) for record, seconds in pairs
+        ]
+        if reports.speaks and self.rounds:
             progress.rounds_done(self.rounds)
 
     def enter(self, phase: Phase) -> None:
@@ -114,11 +140,14 @@ class TrainingObserver:
 
     def round_done(self, record: RoundRecord) -> None:
         self._clock.enter(self._clock.phase)
-        spent = self._clock.seconds["train"]
-        self.rounds.append(RoundProgress(record, spent - self._train_before))
-        self._train_before = spent
+        spent, exchanged = self._clock.seconds["train"], self._exchanged()
+        self.rounds.append(RoundProgress(record, spent - self._train_before, exchanged - self._exchanged_before))
+        self._train_before, self._exchanged_before = spent, exchanged
         if self._reports:
             self._progress.rounds_done([self.rounds[-1]])
+
+    def _exchanged(self) -> float:
+        return self._collective.seconds_spent if isinstance(self._collective, Timed) else 0.0
 
     def keep(self, so_far: Callable[[], ModelSoFar]) -> None:
         """The shelf finds the model here if this run breaks."""

@@ -15,6 +15,7 @@ from workers.endpoint import Endpoint
 from workers.lease import LeaseBook, Refusal
 from workers.roster import Seat
 from workers.shelf import Inventory, Shelf
+from workers.tls import contexts
 
 NAME = "edgewise-gang"
 REGISTER_SECONDS = 30.0
@@ -31,7 +32,8 @@ class GangPlugin(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         host = get_address_host(worker.address)
-        self.leases = LeaseBook(lambda: Endpoint(host))
+        certificates = contexts(worker.security, worker.address)
+        self.leases = LeaseBook(lambda: Endpoint(host, certificates))
         self.shelf = Shelf()
 
     def teardown(self, worker: Worker) -> None:

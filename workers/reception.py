@@ -9,11 +9,13 @@ import logging
 import secrets
 import select
 import socket
+import ssl
 import time
 
 from boost_core.errors import CollectiveError, DeadlinePassed
 from workers.messages import job_digest
 from workers.roster import HELLO, MAGIC, NONCE_BYTES, PROOF_BYTES, WELCOME, Roster
+from workers.tls import Contexts
 
 logger = logging.getLogger(__name__)
 CALLER_SECONDS = 5.0  # a caller that has not proved itself by then is dropped
@@ -27,9 +29,13 @@ class Stranger(Exception):
 class Caller:
     """A connection that has not proved itself yet."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, certificates: Contexts | None) -> None:
         connection.setblocking(False)
         self.connection = connection
+        if certificates is not None:
+            self.connection = certificates.listening.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
         self.deadline = time.monotonic() + CALLER_SECONDS
         self._nonce = secrets.token_bytes(NONCE_BYTES)
         self._hello = b""
@@ -42,8 +48,10 @@ class Caller:
         """
         wanted = PROOF_BYTES if self._hello else HELLO.size
         try:
+            if isinstance(self.connection, ssl.SSLSocket):
+                self.connection.do_handshake()  # nothing is left to do once it is done
             data = self.connection.recv(wanted - len(self._received))
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         if not data:
             raise Stranger("it went away")
@@ -77,7 +85,10 @@ class Caller:
 class Reception:
     """The callers in the middle of their handshake, and the members that have arrived."""
 
-    def __init__(self, roster: Roster, rank: int, arrived: dict[int, socket.socket]) -> None:
+    def __init__(
+        self, certificates: Contexts | None, roster: Roster, rank: int, arrived: dict[int, socket.socket]
+    ) -> None:
+        self._certificates = certificates
         self._roster = roster
         self._rank = rank
         self._arrived = arrived
@@ -111,7 +122,8 @@ class Reception:
             return  # it went away before it was accepted
         except OSError as error:
             raise CollectiveError(f"this member's endpoint is closed: {error}") from error
-        self._callers[connection.fileno()] = Caller(connection)
+        caller = Caller(connection, self._certificates)
+        self._callers[caller.connection.fileno()] = caller
 
     def hear(self, ready: set[int]) -> None:
         """Let the callers that said something go on; drop strangers and those that are overdue."""
@@ -141,14 +153,19 @@ class Reception:
 
 
 def receive_all(
-    listener: socket.socket, roster: Roster, rank: int, deadline: float, arrived: dict[int, socket.socket]
+    listener: socket.socket,
+    certificates: Contexts | None,
+    roster: Roster,
+    rank: int,
+    deadline: float,
+    arrived: dict[int, socket.socket],
 ) -> None:
-    """Add the connections of all members of higher rank to `arrived`.
+    """Add the connections of all members of higher rank to `arrived`; certificates: None in the clear.
 
     Errors: DeadlinePassed names the members that did not call in time; CollectiveError if the listener was
     shut.
     """
-    reception = Reception(roster, rank, arrived)
+    reception = Reception(certificates, roster, rank, arrived)
     try:
         while missing := reception.missing:
             if time.monotonic() >= deadline:

@@ -52,7 +52,7 @@ class MemberProgress:
     def flush(self) -> None:
         """Publish what is there."""
         if self._rounds and self._speaks:
-            self._publish({"rounds": [[asdict(each.record), each.seconds] for each in self._rounds]})
+            self._publish({"rounds": [[asdict(each.record), *figures(each)] for each in self._rounds]})
         self._rounds.clear()
         self._sent_at = time.monotonic()
 
@@ -72,7 +72,7 @@ class Receiver:
             self._progress.phase(self.phase)
         if "warning" in message:
             self.warn(message["warning"])
-        self.rounds([RoundProgress(RoundRecord(**record), s) for record, s in message.get("rounds", ())])
+        self.rounds([RoundProgress(RoundRecord(**record), *rest) for record, *rest in message.get("rounds", ())])
 
     def warn(self, text: str) -> None:
         """Hand on a warning to a follower that wants some."""
@@ -85,6 +85,11 @@ class Receiver:
         if new:
             self.last_round = round_number(new[-1])
             self._progress.rounds_done(new)
+
+
+def figures(progress: RoundProgress) -> tuple[float, float, bool]:
+    """What travels beside a round's record."""
+    return progress.seconds, progress.reduction_seconds, progress.known
 
 
 def round_number(progress: RoundProgress) -> int:

@@ -44,7 +44,7 @@ def readyz(services: Needs, response: Response) -> Readiness:
     parts = {
         "store": _tried(services.store.check),
         "artifacts": _tried(services.artifacts.check),
-        "cluster": _named(services.trainer.trouble()),
+        "cluster": _named(services.runner.cluster_trouble()),
         "runner": _named(services.runner.trouble()),
     }
     ready = all(part.ready for part in parts.values())

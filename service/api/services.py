@@ -7,7 +7,9 @@ from fastapi import Depends, Request
 
 from service.artifacts import ArtifactStore
 from service.cluster_link import ClusterLink
+from service.key_ring import KeyRing
 from service.registry import ModelRegistry
+from service.remote_runner import RemoteRunner
 from service.runner import Runner
 from service.settings import Settings
 from service.sql_store import SqlStore
@@ -23,8 +25,9 @@ class Services:
     artifacts: ArtifactStore
     registry: ModelRegistry
     trainer: Trainer
-    runner: Runner
+    runner: Runner | RemoteRunner
     link: ClusterLink | None
+    keys: KeyRing
 
 
 async def _services(request: Request) -> Services:

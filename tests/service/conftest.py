@@ -11,6 +11,7 @@ import pytest
 from service.settings import Settings
 from tests.service.bench import Bench
 from tests.service.live_server import in_thread
+from tests.service.postgres_server import PostgresServer, running_server
 from tests.service.tables_of_data import write_trees
 
 
@@ -69,3 +70,10 @@ def bench(data_root: Path) -> Iterator[Bench]:
     for runner in bench.runners:
         runner.stop(60)
     bench.store.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server that the tests of a session share; each takes a database of its own."""
+    with running_server() as server:
+        yield server

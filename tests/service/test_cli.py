@@ -209,8 +209,8 @@ def test_an_interrupted_training(data_root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "m").exists()
 
 
-def test_serve_refuses_a_host_that_others_reach() -> None:
-    error = error_of(run("serve", "--host", "0.0.0.0", "--json"), 2)
+def test_serve_refuses_a_host_that_others_reach(tmp_path: Path) -> None:
+    error = error_of(run("serve", "--host", "0.0.0.0", "--port", "0", "--state-dir", tmp_path / "state", "--json"), 2)
     assert "API keys" in error["detail"]
 
 
@@ -231,3 +231,9 @@ def test_the_command_answers_at_once() -> None:
     heavy = "import sys, service.cli; print({'numba', 'pyarrow', 'distributed', 'fastapi'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+
+
+def test_compile_says_for_what() -> None:
+    answer = one_object(run("compile", "--classes", 3, "--json"))
+    assert answer["classes"] == [3]
+    assert answer["seconds"] > 0

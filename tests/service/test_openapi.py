@@ -85,7 +85,7 @@ def test_the_description_is_whole(fuzzed: httpx.Client) -> None:
         "/v1/jobs", "/v1/jobs/{job_id}", "/v1/jobs/{job_id}/rounds", "/v1/jobs/{job_id}/cancel",
         "/v1/jobs/{job_id}/resume", "/v1/algorithms",
         "/v1/models", "/v1/models/{name}", "/v1/models/{name}/versions/{version}", "/v1/models/{name}/predict",
-        "/v1/models/{name}/versions/{version}/predict", "/healthz", "/readyz",
+        "/v1/models/{name}/versions/{version}/predict", "/healthz", "/readyz", "/metrics",
     }  # fmt: skip
     assert set(described["paths"]) == wanted
     assert schemas["TrainingRequest"]["required"] == ["data", "algorithm", "rounds"]

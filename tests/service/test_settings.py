@@ -23,10 +23,40 @@ def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.org", ""])
-def test_a_host_that_others_reach_is_refused_by_name(host: str) -> None:
-    with pytest.raises(StartRefused, match="API keys") as error:
-        load_settings(host=host)
-    assert repr(host) in str(error.value)
+def test_a_host_that_others_reach_needs_keys(host: str) -> None:
+    assert load_settings(host=host).keys_required
+    assert not load_settings().keys_required
+    assert load_settings(require_keys=True).keys_required
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"processes": 2}, "PostgreSQL"),
+        ({"embedded_runner": False}, "PostgreSQL"),
+        ({"processes": 2, "database_url": "postgresql://a@b/c"}, "edgewise runner"),
+        ({"database_url": "mysql://a:hidden@b/c"}, "only postgresql"),
+        ({"database_url": "hidden"}, "postgresql://user@host"),
+        ({"cluster": "tls://a:1"}, "edgewise init"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(values: dict[str, object], word: str) -> None:
+    with pytest.raises(StartRefused, match=word) as error:
+        load_settings(**values)
+    assert "hidden" not in str(error.value)
+
+
+def test_the_database_takes_its_password_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    settings = load_settings(database_url="postgresql://me@there:5433/jobs", database_password_file=file)
+    with pytest.raises(StartRefused, match=r"database_password_file.*No such file"):
+        settings.database()
+    file.write_text("p@ss:w/rd\n")
+    url = settings.database()
+    assert url is not None
+    assert (url.drivername, url.password, url.host, url.port) == ("postgresql+psycopg", "p@ss:w/rd", "there", 5433)
+    assert "p@ss" not in repr(settings) + str(url)
+    assert load_settings().database() is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
@@ -42,7 +72,6 @@ def test_known_clusters(cluster: str) -> None:
 @pytest.mark.parametrize(
     ("cluster", "word"),
     [
-        ("tls://a:1", "TLS"),
         ("local:0", "1 or more"),
         ("local:x", "local:2"),
         ("local", "local:2"),

@@ -1,9 +1,11 @@
-"""One suite for every job store: SQLite in memory, and in a file."""
+"""One suite for every job store: SQLite in memory, in a file, and PostgreSQL."""
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ from sqlalchemy import Engine
 from service.errors import JobNotFound, KeyReused, LeaseLost, ModelNotFound, WrongState
 from service.job_states import JobState
 from service.migrate import upgrade
-from service.sql_engine import file_engine, memory_engine
+from service.sql_engine import file_engine, memory_engine, postgres_engine
 from service.sql_store import SqlStore
 from service.store import Job, Lease, NewJob, NewVersion, RoundEntry
+from tests.service.postgres_server import PostgresServer
 
 LEASE = 30.0
 START = datetime(2031, 5, 1, 12, 0, tzinfo=UTC)
@@ -52,9 +55,18 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "file"])
+def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    if request.param == "memory":
+        return memory_engine()
+    if request.param == "file":
+        return file_engine(tmp_path / "jobs.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return postgres_engine(server.database())
+
+
+@pytest.fixture(params=["memory", "file", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SqlStore]:
-    engine: Engine = memory_engine() if request.param == "memory" else file_engine(tmp_path / "jobs.db")
+    engine = make_engine(request, tmp_path)
     upgrade(engine)
     store = SqlStore(engine, clock)
     yield store
@@ -107,9 +119,80 @@ def test_a_submitted_job_reads_back(store: SqlStore) -> None:
 def test_unknown_jobs_are_named(store: SqlStore) -> None:
     calls: list[Callable[[str], object]] = [store.get, store.transitions, store.delete, store.request_cancel]
     calls.append(lambda job_id: store.rounds(job_id, 0, 10))
-    for call in calls:
+    for call, job_id in itertools.product(calls, ("nowhere", "nowhere\0", "nowhere\udcff")):
         with pytest.raises(JobNotFound, match="nowhere"):
-            call("nowhere")
+            call(job_id)
+    for name in ("nowhere", "nowhere\0"):
+        with pytest.raises(ModelNotFound, match="nowhere"):
+            store.versions(name)
+
+
+def in_threads(calls: Sequence[Callable[[], object]]) -> None:
+    """All calls at once; the first error that one of them met, if any."""
+    gate = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], object]) -> None:
+        gate.wait()
+        call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for done in [pool.submit(run, call) for call in calls]:
+            done.result()
+
+
+def test_jobs_that_end_at_once_get_a_version_each(store: SqlStore) -> None:
+    leases = [running(store)[1] for _ in range(6)]
+    in_threads([partial(store.complete, lease, {}, version()) for lease in leases])
+    assert [item.version for item in store.versions("trees")] == [6, 5, 4, 3, 2, 1]
+
+
+def test_a_cancellation_and_a_change_at_once_both_count(store: SqlStore) -> None:
+    """Whichever comes first, the other sees it: no heartbeat, round or cancellation is lost or fails oddly."""
+    for _ in range(8):
+        job, lease = running(store)
+        append = partial(store.append_rounds, lease, entries(1, 3))
+        in_threads([partial(store.request_cancel, job.id), append, partial(store.extend, lease, LEASE)])
+        assert store.extend(lease, LEASE) is JobState.CANCELLING
+        assert store.get(job.id).rounds_done == 3
+        store.change(lease, JobState.CANCELLED)
+
+
+def test_a_silent_job_is_released_once(store: SqlStore, clock: Clock) -> None:
+    jobs = [running(store)[0].id for _ in range(5)]
+    clock.advance(LEASE + 1)
+    lost: list[str] = []
+    in_threads([lambda: lost.extend(job.id for job in store.release(None, "silent"))] * 4)
+    assert sorted(lost) == sorted(jobs)
+
+
+def test_a_lease_that_is_kept_in_the_moment_it_expires_is_not_released(store: SqlStore, clock: Clock) -> None:
+    job, lease = running(store)
+    clock.advance(LEASE + 1)
+    answers: list[object] = []
+
+    def keep() -> None:
+        try:
+            answers.append(store.extend(lease, LEASE))
+        except LeaseLost:
+            answers.append(None)
+
+    in_threads([keep, lambda: answers.append(store.release(None, "silent"))])
+    kept = JobState.RUNNING in answers
+    assert store.get(job.id).state is (JobState.RUNNING if kept else JobState.QUEUED)
+    assert ([] in answers) is kept
+
+
+def test_a_batch_sent_again_is_stored_once(store: SqlStore) -> None:
+    job, lease = running(store)
+    for _ in range(2):
+        store.append_rounds(lease, entries(1, 3))
+    assert [entry.round for entry in store.rounds(job.id, 0, 10)[1]] == [1, 2, 3]
+
+
+def test_a_reason_may_hold_anything(store: SqlStore) -> None:
+    job, lease = running(store)
+    store.change(lease, JobState.FAILED, "no column 'a\0\udcff'")
+    assert store.get(job.id).reason == r"no column 'a\x00\udcff'"
 
 
 def test_the_same_key_is_the_same_job(store: SqlStore) -> None:

@@ -83,12 +83,12 @@ def test_workers_that_join_later_take_part_in_gangs() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("tls://127.0.0.1:8786", "TLS clusters are not supported yet"),
+        ("tls://127.0.0.1:8786", "needs the certificates of its members"),
         ("local:0", "local:N with at least one worker"),
         ("local:two", "local:N with at least one worker"),
         ("local:", "local:N with at least one worker"),
-        ("http://127.0.0.1", "give local:N or tcp://host:port"),
-        ("", "give local:N or tcp://host:port"),
+        ("http://127.0.0.1", "give local:N, tcp://host:port or tls://host:port"),
+        ("", "give local:N, tcp://host:port or tls://host:port"),
         ("tcp://127.0.0.1:no", "no Dask scheduler answers at tcp://127.0.0.1:no"),
     ],
 )

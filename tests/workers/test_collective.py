@@ -13,10 +13,10 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from boost_core.collective import Alone, Collective
-from tests.workers.meshes import connected, in_threads
+from tests.workers.meshes import certificates, connected, in_threads
 from workers.thread_group import ThreadGroup
 
-KINDS = [("alone", 1), *(("threads", n) for n in (1, 2, 3, 5)), *(("mesh", n) for n in (1, 2, 3, 4))]
+KINDS = [("alone", 1), *(("threads", n) for n in (1, 2, 3, 5)), *(("mesh", n) for n in (1, 2, 3, 4)), ("tls", 3)]
 random_cases = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32 - 1)
 Gang = list[Collective]
@@ -28,7 +28,8 @@ def members_of(kind: str, size: int, stack: ExitStack) -> Gang:
     if kind == "threads":
         group = ThreadGroup(size)
         return [group.collective(rank) for rank in range(size)]
-    return [stack.enter_context(end) for end in connected(size)]
+    encrypted = certificates() if kind == "tls" else None
+    return [stack.enter_context(end) for end in connected(size, certificates=encrypted)]
 
 
 @pytest.fixture(params=KINDS, ids=lambda param: f"{param[0]}-{param[1]}")

@@ -5,18 +5,21 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from boost_core.errors import CollectiveError, DeadlinePassed, MemberLost
-from tests.workers.meshes import LOOPBACK, in_threads, open_endpoints
+from service.certificates import make_certificates
+from tests.workers.meshes import LOOPBACK, certificates, in_threads, open_endpoints
 from workers import reception
 from workers.endpoint import Endpoint
 from workers.link import Link
 from workers.mesh import Member, MeshCollective
 from workers.messages import job_digest
 from workers.roster import HELLO, MAGIC, NONCE_BYTES, PROOF_BYTES, WELCOME, Roster, Seat, new_secret
+from workers.tls import contexts, security
 
 pytestmark = pytest.mark.faults
 
@@ -228,3 +231,48 @@ def test_abort_stops_a_member_that_waits_for_a_listener(pair: Pair) -> None:
             endpoints[1].abort("the gang was given up")
             with pytest.raises(CollectiveError, match="the gang was given up"):
                 calling.result()
+
+
+def test_who_speaks_in_the_clear_stays_out_of_a_gang_with_certificates() -> None:
+    roster, endpoints = open_endpoints(2, certificates=certificates())
+    in_the_clear = Endpoint(LOOPBACK)
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(endpoints[0].connect, roster, 0, 60.0)
+        with pytest.raises(MemberLost, match="ended the handshake"):
+            in_the_clear.connect(roster, 1, 10.0)
+        member = endpoints[1].connect(roster, 1, 60.0)
+        assert_sums([listening.result(), member])
+    for endpoint in (*endpoints, in_the_clear):
+        endpoint.close()
+
+
+def test_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
+    make_certificates(tmp_path)
+    strange = contexts(security(tmp_path), "tls://")
+    roster, endpoints = open_endpoints(2, certificates=certificates())
+    stranger = Endpoint(LOOPBACK, strange)
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(endpoints[0].connect, roster, 0, 60.0)
+        with pytest.raises(MemberLost, match=r"member 0 .* has no certificate of this cluster"):
+            stranger.connect(roster, 1, 10.0)
+        member = endpoints[1].connect(roster, 1, 60.0)
+        assert_sums([listening.result(), member])
+    for endpoint in (*endpoints, stranger):
+        endpoint.close()
+
+
+def test_nothing_is_said_in_the_clear_between_members_with_certificates() -> None:
+    """A listener writes down what a caller with certificates says first: nothing of the run."""
+    roster, endpoints = open_endpoints(2, certificates=certificates())
+    with socket.create_server((LOOPBACK, 0)) as listener, ThreadPoolExecutor(1) as pool:
+        seat = Seat(LOOPBACK, listener.getsockname()[1])
+        calling = pool.submit(endpoints[1].connect, replace(roster, seats=(seat, roster.seats[1])), 1, 10.0)
+        connection, _ = listener.accept()
+        with connection:
+            heard = connection.recv(1 << 16)
+        with pytest.raises(MemberLost):
+            calling.result()
+    assert heard[:2] == b"\x16\x03"  # a TLS handshake
+    assert job_digest(roster.job_id) not in heard
+    for endpoint in endpoints:
+        endpoint.close()

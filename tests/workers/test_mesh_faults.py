@@ -5,12 +5,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from boost_core.errors import CollectiveError, DeadlinePassed, MemberLost, StaleMessage
-from tests.workers.meshes import LOOPBACK, connected, in_threads
+from tests.workers.meshes import LOOPBACK, certificates, connected, in_threads
 from workers.link import Link
 from workers.mesh import Deadlines, Member, MeshCollective
 from workers.messages import HEADER, Header, Kind, Place, dtype_code, job_digest
@@ -26,18 +27,22 @@ PLACE = Place(job_digest("job"), 1, 0, 0)
 HEADER_OF_ONES = Header(PLACE, Kind.SUM, dtype_code(np.int64), 10, 80)
 
 
-def loopback_pair() -> tuple[socket.socket, socket.socket]:
+def loopback_pair(encrypted: bool) -> tuple[socket.socket, socket.socket]:
     with socket.create_server((LOOPBACK, 0)) as listener:
         here = socket.create_connection(listener.getsockname())
         there, _ = listener.accept()
-    return here, there
+    if not encrypted:
+        return here, there
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(certificates().listening.wrap_socket, there, server_side=True)
+        return certificates().calling.wrap_socket(here), listening.result()
 
 
 class Puppet:
     """Member 1 of 2, whose bytes the test writes by hand; `member` is the real member 0."""
 
-    def __init__(self) -> None:
-        here, self.socket = loopback_pair()
+    def __init__(self, encrypted: bool) -> None:
+        here, self.socket = loopback_pair(encrypted)
         self.link = Link(1, "member 1 (puppet)", here)
         self.member = self.real_member(PATIENT)
 
@@ -48,9 +53,9 @@ class Puppet:
         self.socket.close()
 
 
-@pytest.fixture
-def puppet() -> Iterator[Puppet]:
-    puppet = Puppet()
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def puppet(request: pytest.FixtureRequest) -> Iterator[Puppet]:
+    puppet = Puppet(request.param)
     yield puppet
     puppet.die()
     puppet.member.close()
@@ -240,6 +245,6 @@ def test_abort_from_another_thread_frees_a_waiting_member(puppet: Puppet) -> Non
 
 
 def test_links_must_lead_to_all_other_members() -> None:
-    here, there = loopback_pair()
+    here, there = loopback_pair(encrypted=False)
     with here, there, pytest.raises(ValueError, match="member 0 of 2 has links to"):
         MeshCollective(Member("job", 1, 0), [Link(2, "member 2", here)])

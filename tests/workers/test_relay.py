@@ -27,7 +27,7 @@ class Follower:
 
 
 def rounds(*numbers: int) -> list[RoundProgress]:
-    return [RoundProgress(record(number), number / 1000) for number in numbers]
+    return [RoundProgress(record(number), number / 1000, number / 4000, known=number == 1) for number in numbers]
 
 
 def relayed(*calls: tuple[str, Any], rank: int = 0) -> list[dict[str, Any]]:
