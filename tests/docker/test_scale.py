@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.cluster import Cluster, figures, sha256_of, train, trained_here, wait_for
-from tests.docker.conftest import PROJECT, running
+from tests.docker.cluster import PROJECT, Cluster, figures, running, sha256_of, train, trained_here, wait_for
 
 pytestmark = [pytest.mark.docker, pytest.mark.docker_all, pytest.mark.timeout(1800)]
 FILES = ("compose.yml", "deploy/compose.scale.yml")
