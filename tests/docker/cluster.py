@@ -48,6 +48,11 @@ class Cluster:
             "EDGEWISE_API_CPUS": "1",
         }
 
+    @property
+    def image(self) -> str:
+        """The image of all roles."""
+        return f"edgewise:{self.environment.get('EDGEWISE_TAG', 'latest')}"
+
     def compose(self, *arguments: str, check: bool = True) -> str:
         """What a compose command prints."""
         return self.docker("compose", *arguments, check=check)

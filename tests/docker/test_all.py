@@ -171,7 +171,7 @@ def test_the_image_is_upgraded_in_the_middle_of_a_job(hasty: Cluster, here: str,
     hasty.up()
     job_id = submit(hasty)
     in_the_middle(hasty, job_id)
-    (tmp_path / "Dockerfile").write_text("FROM edgewise:latest\nLABEL upgraded=yes\n")
+    (tmp_path / "Dockerfile").write_text(f"FROM {hasty.image}\nLABEL upgraded=yes\n")
     tag = f"upgrade-{os.getpid()}"
     hasty.docker("build", "-q", "-t", f"edgewise:{tag}", str(tmp_path))
     before, fault_at = dict(hasty.environment), datetime.now(UTC)
@@ -228,7 +228,7 @@ def test_a_container_outside_reaches_nothing_but_the_api(hasty: Cluster) -> None
             found = {int(line.split()[1].split(":")[1], 16) for line in listening if line.split()[3] == "0A"}
             places += [[address, port] for port in sorted(found | set(ports))]
     assert len(places) >= 8
-    ask = ("run", "--rm", "--entrypoint", "python", "edgewise:latest", "-c", REACH, json.dumps(places))
+    ask = ("run", "--rm", "--entrypoint", "python", hasty.image, "-c", REACH, json.dumps(places))
     assert json.loads(hasty.docker(*ask[:2], "--network", "bridge", *ask[2:]).splitlines()[-1]) == []
     # The same question from the inside finds them, so it is the network that says no.
     inside = json.loads(hasty.docker(*ask[:2], "--network", f"{hasty.name}_inside", *ask[2:]).splitlines()[-1])

@@ -61,7 +61,7 @@ print(len({name.rpartition("_")[2] for name in glob.glob("/tmp/edgewise-metrics-
 
 
 def test_the_image_is_small(cluster: Cluster) -> None:
-    assert int(cluster.docker("image", "inspect", "-f", "{{.Size}}", "edgewise:latest")) < 650e6
+    assert int(cluster.docker("image", "inspect", "-f", "{{.Size}}", cluster.image)) < 650e6
 
 
 def test_compose_has_nothing_to_say(cluster: Cluster) -> None:
@@ -82,7 +82,7 @@ def test_only_the_api_is_published_and_only_on_loopback(cluster: Cluster) -> Non
 @pytest.mark.parametrize("address", ["tcp://scheduler:8786", "tls://scheduler:8786"])
 def test_a_stranger_on_the_network_cannot_submit(cluster: Cluster, address: str) -> None:
     network = f"{cluster.name}_inside"
-    run = ("run", "--rm", "--network", network, "--entrypoint", "python", "edgewise:latest")
+    run = ("run", "--rm", "--network", network, "--entrypoint", "python", cluster.image)
     assert cluster.docker(*run, "-c", "import socket; print(socket.create_connection(('scheduler', 8786), 5) and 1)")
     said = cluster.docker(*run, "-c", SUBMIT, address, check=False)
     assert "Error" in said, said
