@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.docker.cluster import PROJECT, ROOT, Cluster, running
+from tests.builders import REAL_DATA
+from tests.docker.cluster import PROJECT, Cluster, running
 
-LETTER = ROOT.parent / "shared" / "data" / "letter.train.parquet"
+LETTER = REAL_DATA / "letter.train.parquet"
 
 
 @pytest.fixture(scope="session")
