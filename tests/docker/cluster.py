@@ -1,11 +1,12 @@
 """A cluster made by compose.yml, as a user would make it, for the tests of this folder."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ JOB: dict[str, Any] = {
     "rounds": 60,
 }
 
+# Of its own for each run, so that two can run at once.
+PROJECT = os.environ.get("COMPOSE_PROJECT_NAME") or f"edgewise-test-{os.getpid()}"
 # Inside a worker's container: kills the process that trains, which its nanny starts again.
 KILL_CHILDREN = """
 import os, pathlib, signal
@@ -44,6 +47,11 @@ class Cluster:
             "EDGEWISE_WORKERS": str(workers),
             "EDGEWISE_API_CPUS": "1",
         }
+
+    @property
+    def image(self) -> str:
+        """The image of all roles."""
+        return f"edgewise:{self.environment.get('EDGEWISE_TAG', 'latest')}"
 
     def compose(self, *arguments: str, check: bool = True) -> str:
         """What a compose command prints."""
@@ -99,6 +107,17 @@ class Cluster:
         key = self.compose("exec", "-T", "api", "cat", "/run/edgewise/admin-key")
         address = self.compose("port", "api", "8000")
         return httpx.Client(base_url=f"http://{address}", headers={"Authorization": f"Bearer {key}"}, timeout=30)
+
+
+@contextlib.contextmanager
+def running(found: Cluster) -> Iterator[Cluster]:
+    """Build and bring up; take down with all volumes."""
+    found.compose("build")
+    try:
+        found.up()
+        yield found
+    finally:
+        found.compose("down", "-v", "--timeout", "5", check=False)
 
 
 def wait_for(ask: Callable[[], Any], is_it: Callable[[Any], bool], seconds: float) -> Any:

@@ -1,6 +1,5 @@
 """One cluster for all tests of this folder, brought up from the sources and taken down with its volumes."""
 
-import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,12 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.docker.cluster import ROOT, Cluster
+from tests.builders import REAL_DATA
+from tests.docker.cluster import PROJECT, Cluster, running
 
-LETTER = ROOT.parent / "shared" / "data" / "letter.train.parquet"
-
-# Of its own for each run, so that two can run at once.
-PROJECT = os.environ.get("COMPOSE_PROJECT_NAME") or f"edgewise-test-{os.getpid()}"
+LETTER = REAL_DATA / "letter.train.parquet"
 
 
 @pytest.fixture(scope="session")
@@ -49,14 +46,3 @@ def hasty(docker_data: Path) -> Iterator[Cluster]:
     files = ("compose.yml", "tests/docker/compose.hasty.yml")
     with running(Cluster(f"{PROJECT}-hasty", docker_data, 3, files)) as found:
         yield found
-
-
-@contextlib.contextmanager
-def running(found: Cluster) -> Iterator[Cluster]:
-    """Build and bring up; take down with all volumes."""
-    found.compose("build")
-    try:
-        found.up()
-        yield found
-    finally:
-        found.compose("down", "-v", "--timeout", "5", check=False)

@@ -99,7 +99,8 @@ def kill_the_container(cluster: Cluster) -> None:
 def pause_past_the_deadline(cluster: Cluster) -> None:
     """Woken, it belongs to no gang any more."""
     victim = cluster.containers("worker")[2]
-    cluster.docker("pause", victim)
+    # With cgroups of version 1 the engine may refuse to freeze processes that are waiting for their share of the CPU.
+    wait_for(lambda: cluster.docker("pause", victim, check=False), lambda said: said == victim, 120)
     try:
         wait_for(lambda: cluster.compose("logs", "--no-log-prefix", "runner"), lambda log: "waited 8 s" in log, 120)
     finally:
@@ -171,7 +172,7 @@ def test_the_image_is_upgraded_in_the_middle_of_a_job(hasty: Cluster, here: str,
     hasty.up()
     job_id = submit(hasty)
     in_the_middle(hasty, job_id)
-    (tmp_path / "Dockerfile").write_text("FROM edgewise:latest\nLABEL upgraded=yes\n")
+    (tmp_path / "Dockerfile").write_text(f"FROM {hasty.image}\nLABEL upgraded=yes\n")
     tag = f"upgrade-{os.getpid()}"
     hasty.docker("build", "-q", "-t", f"edgewise:{tag}", str(tmp_path))
     before, fault_at = dict(hasty.environment), datetime.now(UTC)
@@ -228,7 +229,7 @@ def test_a_container_outside_reaches_nothing_but_the_api(hasty: Cluster) -> None
             found = {int(line.split()[1].split(":")[1], 16) for line in listening if line.split()[3] == "0A"}
             places += [[address, port] for port in sorted(found | set(ports))]
     assert len(places) >= 8
-    ask = ("run", "--rm", "--entrypoint", "python", "edgewise:latest", "-c", REACH, json.dumps(places))
+    ask = ("run", "--rm", "--entrypoint", "python", hasty.image, "-c", REACH, json.dumps(places))
     assert json.loads(hasty.docker(*ask[:2], "--network", "bridge", *ask[2:]).splitlines()[-1]) == []
     # The same question from the inside finds them, so it is the network that says no.
     inside = json.loads(hasty.docker(*ask[:2], "--network", f"{hasty.name}_inside", *ask[2:]).splitlines()[-1])

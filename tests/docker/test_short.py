@@ -37,6 +37,33 @@ def test_the_cluster_gives_the_model_of_one_process(cluster: Cluster, docker_dat
         assert sha256_of(client, train(client, workers=3)) == here
 
 
+def test_figures_are_of_all_server_processes(cluster: Cluster) -> None:
+    """Every call comes by a connection of its own, so either process may take it and either may answer for both."""
+    with cluster.client() as client:
+        before = calls(client)
+        for _ in range(20):
+            assert httpx.get(client.base_url.join("/healthz")).status_code == 200
+        # A call is counted when its answer is sent, which the caller may have before.
+        assert wait_for(lambda: calls(client), lambda now: now >= before + 20, 10) == before + 20
+    assert cluster.docker("exec", cluster.containers("api")[0], "python", "-c", FILES_OF_FIGURES) == "2"
+
+
+def calls(client: httpx.Client) -> float:
+    """How often /healthz was asked for, in any server process."""
+    return sum(float(line.split()[1]) for line in client.get("/metrics").text.splitlines() if line.startswith(COUNT))
+
+
+COUNT = 'edgewise_http_request_seconds_count{method="GET",route="/healthz"'
+FILES_OF_FIGURES = """
+import glob
+print(len({name.rpartition("_")[2] for name in glob.glob("/tmp/edgewise-metrics-*/histogram_*.db")}))
+"""
+
+
+def test_the_image_is_small(cluster: Cluster) -> None:
+    assert int(cluster.docker("image", "inspect", "-f", "{{.Size}}", cluster.image)) < 650e6
+
+
 def test_compose_has_nothing_to_say(cluster: Cluster) -> None:
     assert cluster.compose("config", "-q") == ""
 
@@ -55,7 +82,7 @@ def test_only_the_api_is_published_and_only_on_loopback(cluster: Cluster) -> Non
 @pytest.mark.parametrize("address", ["tcp://scheduler:8786", "tls://scheduler:8786"])
 def test_a_stranger_on_the_network_cannot_submit(cluster: Cluster, address: str) -> None:
     network = f"{cluster.name}_inside"
-    run = ("run", "--rm", "--network", network, "--entrypoint", "python", "edgewise:latest")
+    run = ("run", "--rm", "--network", network, "--entrypoint", "python", cluster.image)
     assert cluster.docker(*run, "-c", "import socket; print(socket.create_connection(('scheduler', 8786), 5) and 1)")
     said = cluster.docker(*run, "-c", SUBMIT, address, check=False)
     assert "Error" in said, said
