@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
@@ -33,9 +33,11 @@ from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.replay import add_round, bring_to, remind, replay, route_round
 from boost_core.sampling import Sampler
-from boost_core.scores import WIDEN_AT, Scores
+from boost_core.scores import Scores, zero_scores
+from boost_core.shard import Shard
 from boost_core.shrinking import shrink
-from boost_core.start import Keeps, ModelSoFar, Start, no_standing
+from boost_core.sparse_scores import zero_sparse_scores
+from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
 from boost_core.training_data import TrainingData, by_class
@@ -155,8 +157,13 @@ class _Loop:
         transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
         self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
-        n_valid = self.data.valid.n_rows if self.data.valid else 0
-        self.standing = no_standing(shard.n_rows, n_valid, self.algorithm.n_columns)
+        self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
+
+    def _zero_scores(self, shard: Shard | None) -> Scores:
+        labels = shard.labels if shard else np.empty(0, np.int32)
+        if isinstance(self.algorithm, MaybeSparse) and self.algorithm.sparse:
+            return zero_sparse_scores(labels, self.algorithm.n_columns)
+        return zero_scores(labels.shape[0], self.algorithm.n_columns)
 
     def _judge(self, algorithm: str) -> tuple[Judge, tuple[int, int]]:
         """Who counts errors, and what they would be if all training and all validation rows were wrong."""
@@ -326,14 +333,19 @@ class _Loop:
         """Of this member's validation rows at each factor of the probabilities' logarithms."""
         if self.data.valid is None:
             return np.zeros(factors.shape[0], np.int64)
-        return self.log_loss.sums(scores.values, self.data.valid, factors, self.team)
+        rows, total = self.data.valid, np.zeros(factors.shape[0], np.int64)
+        for span, block in scores.blocks():
+            copies = None if rows.copies is None else rows.copies[span]
+            some = replace(rows, labels=rows.labels[span], copies=copies)
+            total += self.log_loss.sums(block, some, factors, self.team)
+        return total
 
     def _temperature(self, n_kept: int) -> float:
         """That of the least log loss of all members' validation rows at the model's last round."""
         if self.config.calibration is None:
             return 1.0
         standing = self.standing
-        scores = Scores(standing.valid_scores.values.astype(np.int64), WIDEN_AT)
+        scores = standing.valid_scores.wide()
         taken_back = [-multipliers for multipliers in standing.multipliers[n_kept:]]
         if self.data.valid is not None:
             rounds = list(zip(standing.rounds[n_kept:], taken_back, strict=True))
