@@ -37,13 +37,37 @@ class Entries(NamedTuple):
 
 
 @kernel
-def _sums(rows, cold, hot, classes, sums):  # type: ignore[no-untyped-def]
-    """sums (IN/OUT, int64 [n_classes]) += the entries of rows[0]..rows[1]; classes: of the hot columns."""
-    for i in range(rows[0], rows[1]):
-        for k in range(cold.begin[i], cold.end[i]):
-            sums[cold.columns[k]] += cold.gains[k]
-        for k in range(hot.begin[i], hot.end[i]):
-            sums[classes[hot.columns[k]]] += hot.gains[k]
+def _sums(rows, cold, hot, classes, counts, sums):  # type: ignore[no-untyped-def]
+    """sums (IN/OUT, int64 [n_classes + 1]) += entries of the rows, and their counts; classes: of the hot columns."""
+    for k in range(rows.shape[0]):
+        i = np.int64(rows[k])
+        sums[sums.shape[0] - 1] += counts[i]
+        for e in range(cold.begin[i], cold.end[i]):
+            sums[cold.columns[e]] += cold.gains[e]
+        for e in range(hot.begin[i], hot.end[i]):
+            sums[classes[hot.columns[e]]] += hot.gains[e]
+
+
+@kernel
+def _count_hot(rows, hot, counts):  # type: ignore[no-untyped-def]
+    """counts (IN/OUT, int64 [hot classes]) += the rows' entries of each hot class."""
+    for k in range(rows.shape[0]):
+        for e in range(hot.begin[rows[k]], hot.end[rows[k]]):
+            counts[hot.columns[e]] += 1
+
+
+@kernel
+def _sort_hot(rows, hot, places, of_row, gains):  # type: ignore[no-untyped-def]
+    """of_row, gains (OUT): row and gain of the rows' hot entries by class, rows in their order.
+
+    places (IN/OUT, int64 [hot classes]): where the next entry of each class goes.
+    """
+    for k in range(rows.shape[0]):
+        i = rows[k]
+        for e in range(hot.begin[i], hot.end[i]):
+            place = places[hot.columns[e]]
+            places[hot.columns[e]] = place + 1
+            of_row[place], gains[place] = i, hot.gains[e]
 
 
 @dataclass(frozen=True)
@@ -64,15 +88,39 @@ class SparseGains(GainMatrix):
 
     def sums(self, team: Team) -> Integers:
         """Sums over this member's rows of each class, the offset and the count of rows: int64 [n_classes + 2]."""
-        n_rows = self.mass.shape[0]
+        found = self.sums_of(np.arange(self.mass.shape[0], dtype=np.int32), team)
+        return np.insert(found, self.n_channels, self.offset)
+
+    def sums_of(self, rows: Labels, team: Team) -> Integers:
+        """Sums over some rows of each class, and their count: int64 [n_classes + 1]."""
 
         def part(start: int, stop: int) -> Integers:
-            found = np.zeros(self.n_channels, np.int64)
-            _sums((start, stop), self.cold, self.hot, self.hot_classes, found)
+            found = np.zeros(self.n_channels + 1, np.int64)
+            _sums(rows[start:stop], self.cold, self.hot, self.hot_classes, self.counts, found)
             return found
 
-        parts = team.over(n_rows, 2 * (n_rows + self.hot.gains.shape[0]), part)
-        return np.concatenate([np.sum(parts, axis=0), np.array([self.offset, self.counts.sum()], np.int64)])
+        n_rows, entries = rows.shape[0], self.hot.gains.shape[0] // max(self.mass.shape[0], 1)
+        return np.asarray(np.sum(team.over(n_rows, 2 * n_rows * (2 + entries), part), axis=0))
+
+    def hot_by_class(self, rows: Labels, team: Team) -> tuple[Integers, Labels, NDArray[np.signedinteger]]:
+        """The rows' hot entries sorted by class: where each class starts [hot classes + 1], rows, gains."""
+        hot, n_hot, n_rows = self.hot, self.hot_classes.shape[0], rows.shape[0]
+        work = 4 * n_rows * (1 + hot.columns.shape[0] // max(self.mass.shape[0], 1))
+
+        def count(start: int, stop: int) -> tuple[int, Integers]:
+            found = np.zeros(n_hot, np.int64)
+            _count_hot(rows[start:stop], hot, found)
+            return start, found
+
+        parts = team.over(n_rows, work, count)
+        counts = np.array([found for _, found in parts]).reshape(len(parts), n_hot)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts.sum(axis=0))])
+        # a part's entries of a class follow those of the parts before it
+        places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+        begins = {start: place for (start, _), place in zip(parts, places, strict=True)}
+        of_row, sorted_gains = np.empty(starts[-1], np.int32), np.empty(starts[-1], hot.gains.dtype)
+        team.over(n_rows, work, lambda a, b: _sort_hot(rows[a:b], hot, begins[a], of_row, sorted_gains))
+        return starts, of_row, sorted_gains
 
     def only(self, kept: NDArray[np.bool_]) -> "SparseGains":
         """The gains of some rows (bool [n_rows]), the others without entries and not counted.

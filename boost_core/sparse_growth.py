@@ -8,6 +8,7 @@ lone_growth.py and gang_growth.py.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,23 +33,29 @@ from boost_core.sparse_search import (
     NOTHING,
     count_entries,
     fill_table,
-    leaf_sums,
     name_segments,
     node_entries,
     number_labels,
     search_sparse,
+    select_entries,
+    sum_by_label,
 )
 from boost_core.team import Team
 from boost_core.tree import GAIN_SHIFT, LEFT, NODE_FIELDS, RIGHT, Tree
 
 Integers = NDArray[np.int64]
 Rows = NDArray[np.int32]
-ROW_COUNT = -1  # stands for a class in what members tell each other about a leaf: its number of rows
+# Cold classes of the greatest sums, with which a node is searched first. Most often no other class can win a side.
+FIRST_CLASSES = 64
 
 
 @dataclass
 class SparseLeaf:
-    """A leaf while the tree grows. Its local rows are order[start:stop]; all else but local_mass is of all members."""
+    """A leaf while the tree grows. Its local rows are order[start:stop].
+
+    local_mass, classes (sums of each class and the number of rows, [n_classes + 1]) are of this member, all else is of
+    all members.
+    """
 
     start: int
     stop: int
@@ -57,6 +64,7 @@ class SparseLeaf:
     value: int
     local_mass: int
     depth: int
+    classes: Integers
     table: Integers | None = None  # this member's slice
     record: Integers | None = None
     gain: int = 0
@@ -73,6 +81,31 @@ class Cold:
     labels: Rows
     gains: Integers
     n_labels: int = 0
+
+    def only(self, kept: NDArray[np.bool_]) -> "Cold":
+        """The entries of some labels, bool [n_labels]."""
+        out = (np.empty_like(self.labels), np.empty_like(self.gains), np.empty_like(self.places))
+        count = int(select_entries(self.labels, self.gains, self.places, kept, out))
+        return replace(self, labels=out[0][:count], gains=out[1][:count], places=out[2][:count])
+
+
+class Ranked:
+    """A node's cold entries, those of the labels of the greatest sums at hand."""
+
+    def __init__(self, cold: Cold) -> None:
+        self._cold = cold
+        self._sums = np.zeros(cold.n_labels, np.int64)
+        sum_by_label(cold.labels, cold.gains, self._sums)
+        self.greatest = int(self._sums.max(initial=0))
+        self._least = 0  # the least sum of those at hand
+        if cold.n_labels > FIRST_CLASSES:
+            self._least = int(np.partition(self._sums, -FIRST_CLASSES)[-FIRST_CLASSES])
+        self.most = cold.only(self._sums >= self._least) if self._least > 0 else cold
+
+    def that_reach(self, least: int) -> Cold | None:
+        """Entries of the labels whose sums reach `least`; None if there are none but those at hand."""
+        wanted = self._sums >= least
+        return self._cold.only(wanted) if np.any(wanted & (self._sums < self._least)) else None
 
 
 @dataclass
@@ -114,8 +147,6 @@ class _SparseGrowing:
         self._parents: list[tuple[int, int] | None] = [None]
         self._leaves: list[SparseLeaf] = []
         self._numbers = np.full(gains.n_channels, -1, np.int32)
-        self._seen = np.zeros(gains.n_channels, np.bool_)
-        self._scratch = np.zeros(gains.n_channels, np.int64)
         # a class that is not hot has a sum of 0 where it has no entry
         self._floor = 0 if gains.hot_classes.shape[0] < gains.n_channels else NOTHING
 
@@ -124,7 +155,8 @@ class _SparseGrowing:
         classes, offset, n_rows = sums[:-2], int(sums[-2]), int(sums[-1])
         label = int(classes.argmax())
         n_local = self._member.shard.n_rows
-        root = SparseLeaf(0, n_local, n_rows, label, int(classes[label]), self._gains.total_mass, 0)
+        own = self._gains.sums_of(self._member.order, self._member.team)
+        root = SparseLeaf(0, n_local, n_rows, label, int(classes[label]), self._gains.total_mass, 0, own)
         self._leaves.append(root)
         if self._max_leaves > 1:
             [root.table] = self._reduced([root])
@@ -167,13 +199,15 @@ class _SparseGrowing:
 
     def _divide(self, leaves: Sequence[SparseLeaf]) -> list[tuple[SparseLeaf, SparseLeaf]]:
         """Order the leaves' rows and make their children."""
-        spans = []
+        spans: list[tuple[int, int, int]] = []
+        sums: list[Integers] = []
         for leaf in leaves:
             middle, left_mass = self._member.divide(leaf, self._gains.mass)
             spans += [(leaf.start, middle, left_mass), (middle, leaf.stop, leaf.local_mass - left_mass)]
-        told = self._answers([(start, stop) for start, stop, _ in spans])
+            sums += self._class_sums(leaf, middle)
+        told = self._answers(sums)
         made = [
-            SparseLeaf(start, stop, *answer, mass, leaves[number // 2].depth + 1)
+            SparseLeaf(start, stop, *answer, mass, leaves[number // 2].depth + 1, sums[number])
             for number, ((start, stop, mass), answer) in enumerate(zip(spans, told, strict=True))
         ]
         pairs = list(zip(made[::2], made[1::2], strict=True))
@@ -181,36 +215,24 @@ class _SparseGrowing:
             leaf.children = pair
         return pairs
 
-    def _answers(self, segments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-        """(rows, label, value) of each leaf, over all members, who tell each other (leaf, class, sum)."""
-        own = np.concatenate([self._class_sums(number, *segment) for number, segment in enumerate(segments)])
-        gathered = np.concatenate(self._member.collective.all_gather(own))
-        return [self._answer(gathered[gathered[:, 0] == number, 1:]) for number in range(len(segments))]
+    def _class_sums(self, leaf: SparseLeaf, middle: int) -> tuple[Integers, Integers]:
+        """This member's sums of the left and right rows: added up for the fewer, the others' are what is left."""
+        order, left_is_small = self._member.order, middle - leaf.start <= leaf.stop - middle
+        rows = order[leaf.start : middle] if left_is_small else order[middle : leaf.stop]
+        small = self._gains.sums_of(rows, self._member.team)
+        large = leaf.classes - small
+        return (small, large) if left_is_small else (large, small)
 
-    def _class_sums(self, number: int, start: int, stop: int) -> Integers:
-        """int64 [classes + 1, 3]: (number, class, sum) of each class with entries in order[start:stop]; the rows."""
-        gains, rows = self._gains, self._member.order[start:stop]
-        most = gains.n_channels
-        labels, sums = np.empty(most, np.int64), np.empty(most, np.int64)
-        state = (self._seen, self._scratch, labels, sums)
-        count = int(leaf_sums(rows, gains.cold, gains.hot, gains.hot_classes, *state))
-        found = np.empty((count + 1, 3), np.int64)
-        found[:, 0] = number
-        found[:count, 1], found[:count, 2] = labels[:count], sums[:count]
-        found[count, 1:] = ROW_COUNT, gains.counts[rows].sum()
-        return found
-
-    def _answer(self, told: Integers) -> tuple[int, int, int]:
-        """(rows, label, value) from (class, sum) pairs: the smallest label of the greatest sum."""
-        classes, place = np.unique(told[:, 0], return_inverse=True)
-        sums = np.zeros(classes.shape[0], np.int64)
-        np.add.at(sums, place, told[:, 1])
-        n_rows, classes, sums = int(sums[0]), classes[1:], sums[1:]  # ROW_COUNT is the least number
-        if classes.shape[0] < self._gains.n_channels:  # the first class without entries has the sum 0
-            absent = int(np.flatnonzero(np.append(classes, -1) != np.arange(classes.shape[0] + 1))[0])
-            classes, sums = np.insert(classes, absent, absent), np.insert(sums, absent, 0)
-        best = int(sums.argmax())
-        return n_rows, int(classes[best]), int(sums[best])
+    def _answers(self, sums: Sequence[Integers]) -> list[tuple[int, int, int]]:
+        """(rows, label, value) of each leaf, over all members: the smallest label of the greatest sum."""
+        collective, totals = self._member.collective, np.array(sums)
+        if collective.size > 1:  # members tell each other what is not 0: (leaf, class, sum)
+            leaves, classes = np.nonzero(totals)
+            told = np.concatenate(collective.all_gather(np.stack([leaves, classes, totals[leaves, classes]], axis=1)))
+            totals = np.zeros_like(totals)
+            np.add.at(totals, (told[:, 0], told[:, 1]), told[:, 2])
+        labels = totals[:, :-1].argmax(axis=1)
+        return [(int(each[-1]), int(label), int(each[label])) for each, label in zip(totals, labels, strict=True)]
 
     def _reduced(self, leaves: Sequence[SparseLeaf]) -> list[Integers]:
         """This member's slice of the leaves' tables, summed over the members."""
@@ -219,12 +241,13 @@ class _SparseGrowing:
         tables = np.empty((len(leaves), int(bin_start[-1]), gains.hot_classes.shape[0] + 1), np.int64)
         for table, leaf in zip(tables, leaves, strict=True):
             rows = member.order[leaf.start : leaf.stop]
+            entries = gains.hot_by_class(rows, member.team)
 
-            def part(first: int, stop: int, rows: Rows = rows, table: Integers = table) -> None:
-                fill_table(member.shard.bins, rows, gains.hot, gains.counts, bin_start, (first, stop), table)
+            def part(first: int, stop: int, rows: Rows = rows, entries: Any = entries, table: Integers = table) -> None:
+                fill_table(member.shard.bins, entries, rows, gains.counts, bin_start, (first, stop), table)
 
             n_features = member.shard.n_features
-            member.team.over(n_features, 4 * n_features * rows.shape[0], part)
+            member.team.over(n_features, n_features * (rows.shape[0] + entries[1].shape[0]) + table.size, part)
         return list(member.collective.reduce_scatter(tables, member.slices.bins))
 
     def _search(self, leaves: list[SparseLeaf]) -> None:
@@ -285,25 +308,40 @@ class _SparseGrowing:
 
     def _best_record(self, leaf: SparseLeaf, cold: Cold) -> Integers:
         """A node's best cut in this member's slice, int64 [RECORD_FIELDS]."""
-        member, binning = self._member, self._member.binning
-        none = np.zeros(RECORD_FIELDS, np.int64)
-        none[VALUE] = NO_CUT
-        first, stop = member.slices.own
+        first, stop = self._member.slices.own
         if first == stop:
+            none = np.zeros(RECORD_FIELDS, np.int64)
+            none[VALUE] = NO_CUT
             return none
         assert leaf.table is not None
-        table, origin = leaf.table, int(member.slices.bins[member.slices.rank])
-        layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin, cold.first_feature)
-        entries = (cold.places, cold.labels, cold.gains)
+        table, ranked = leaf.table, Ranked(cold)
 
         def part(start: int, end: int) -> Integers:
-            found = np.zeros(RECORD_FIELDS, np.int64)
-            features = (first + start, first + end)
-            search_sparse(table, layout, features, self._floor, cold.codes, entries, cold.n_labels, found)
-            return found
+            return self._best_of((first + start, first + end), table, ranked)
 
-        work = table.size + 4 * (stop - first) * cold.labels.shape[0]
-        return max(member.team.over(stop - first, work, part), key=lambda each: int(each[VALUE]))
+        work = table.size + 4 * (stop - first) * ranked.most.labels.shape[0]
+        return max(self._member.team.over(stop - first, work, part), key=lambda each: int(each[VALUE]))
+
+    def _best_of(self, features: tuple[int, int], table: Integers, ranked: "Ranked") -> Integers:
+        """The best cut of some features: by the cold classes of the greatest sums, then by all that matter.
+
+        A class of sum s adds at most s to a side, and the other side has at most the greatest sum of all. So only those
+        classes matter with which that reaches the best cut's value.
+        """
+        found, greatest = self._searched(features, table, ranked.most)
+        if int(found[VALUE]) == NO_CUT:
+            return found
+        others = ranked.that_reach(int(found[VALUE]) - max(greatest, ranked.greatest))
+        return found if others is None else self._searched(features, table, others)[0]
+
+    def _searched(self, features: tuple[int, int], table: Integers, cold: Cold) -> tuple[Integers, int]:
+        """The best cut by hot classes and these cold ones, and the greatest sum of a hot class on a side."""
+        member, binning = self._member, self._member.binning
+        origin, found = int(member.slices.bins[member.slices.rank]), np.zeros(RECORD_FIELDS, np.int64)
+        layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin, cold.first_feature)
+        entries = (cold.places, cold.labels, cold.gains)
+        greatest = search_sparse(table, layout, features, self._floor, cold.codes, entries, cold.n_labels, found)
+        return found, int(greatest)
 
     def _take(self, index: int) -> None:
         """Turn a leaf into a node: its left child keeps the index, the right one gets the next free index."""

@@ -3,7 +3,8 @@
     left sums of a cold class:   sweep the bins from the first to the last, keeping every class's sum and the greatest
     right sums:                  the same from the last bin to the first
 
-Cold gains are above 0, so the greatest sum so far is the greatest sum. A class without entries has the sum 0. All sums
+Cold gains are above 0, so the greatest sum so far is the greatest sum. A class without entries has the sum 0. A class
+whose sum over the node is small wins no side of the best cut, so few classes are swept (sparse_growth.py). All sums
 are the exact ones of the whole gain matrix, but for one number a node that all classes share, so cuts, ties and gains
 are those of cut_search.py.
 """
@@ -15,23 +16,36 @@ from boost_core.jit import inner, kernel
 
 NOTHING = -(1 << 61)  # below every sum, and two of them still fit int64
 MOST_CODES = 257  # bins of a feature, with that of missing values
+LINE = 8  # sums of a cache line
 
 
 @kernel
-def fill_table(bins, rows, hot, counts, bin_start, features, table):  # type: ignore[no-untyped-def]
-    """table (OUT) [n_bins, hot classes + 1] of some features: sums of the rows' hot gains, and last their count."""
-    width = table.shape[1]
-    flat, begin, end, columns, gains = table.reshape(-1), hot.begin, hot.end, hot.columns, hot.gains
-    for j in range(features[0], features[1]):
-        flat[bin_start[j] * width : bin_start[j + 1] * width] = 0
-        codes, first = bins[j], np.uint64(bin_start[j] * width)
-        for k in range(rows.shape[0]):
-            i = np.uint64(rows[k])
-            line = first + np.uint64(codes[i]) * np.uint64(width)
-            flat[line + np.uint64(width - 1)] += counts[i]
-            # unsigned indices need no check for negative ones
-            for e in range(np.uint64(begin[i]), np.uint64(end[i])):
-                flat[line + np.uint64(columns[e])] += gains[e]
+def fill_table(bins, entries, rows, counts, bin_start, features, table):  # type: ignore[no-untyped-def]
+    """table (OUT) [n_bins, hot classes + 1] of some features: sums of a node's hot gains, and last its count of rows.
+
+    entries = (starts int64 [hot classes + 1], rows, gains), sorted by class: so a class's bins stay in the nearest
+    cache. LINE classes are written at a time, that is whole cache lines. counts: of every row.
+    """
+    starts, of_row, gains = entries
+    n_hot, first_bin = table.shape[1] - 1, bin_start[features[0]]
+    n_bins = bin_start[features[1]] - first_bin
+    sums = np.empty((LINE, n_bins), np.int64)
+    for first in range(0, n_hot + 1, LINE):
+        width = min(LINE, n_hot + 1 - first)
+        sums[:width] = 0
+        for c in range(width):
+            for j in range(features[0], features[1]):
+                codes, part = bins[j], sums[c, bin_start[j] - first_bin :]
+                if first + c == n_hot:
+                    for k in range(rows.shape[0]):
+                        part[np.uint64(codes[rows[k]])] += counts[rows[k]]
+                else:
+                    # unsigned indices need no check for negative ones
+                    for e in range(np.uint64(starts[first + c]), np.uint64(starts[first + c + 1])):
+                        part[np.uint64(codes[np.uint64(of_row[e])])] += gains[e]
+        for b in range(n_bins):
+            for c in range(width):
+                table[first_bin + b, first + c] = sums[c, b]
 
 
 @kernel
@@ -62,6 +76,24 @@ def number_labels(labels, numbers):  # type: ignore[no-untyped-def]
         labels[k] = numbers[label]
     for k in range(count):
         numbers[found[k]] = -1
+    return count
+
+
+@kernel
+def sum_by_label(labels, gains, sums):  # type: ignore[no-untyped-def]
+    """sums (IN/OUT, int64 [n_labels]) += the gains of each label."""
+    for k in range(labels.shape[0]):
+        sums[labels[k]] += gains[k]
+
+
+@kernel
+def select_entries(labels, gains, places, kept, out):  # type: ignore[no-untyped-def]
+    """out (OUT) = (labels, gains, places) of the entries whose label is kept (bool [n_labels]); how many there are."""
+    count = 0
+    for k in range(labels.shape[0]):
+        if kept[labels[k]]:
+            out[0][count], out[1][count], out[2][count] = labels[k], gains[k], places[k]
+            count += 1
     return count
 
 
@@ -144,14 +176,14 @@ def _consider(best, value, kind, last_left, missing_left):  # type: ignore[no-un
 
 @inner
 def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ignore[no-untyped-def]
-    """Best cut of a feature, in the order of ties of cut_search.search_feature.
+    """Best cut of a feature, in the order of ties of cut_search.search_feature; returns the greatest hot sum of a side.
 
     table [bins of the feature, hot + 1]; maxima: int64 [4, MOST_CODES + 1], greatest sums of all other classes left,
     right, left with missing values (last: of these alone), right with them.
     """
     n_hot = table.shape[1] - 1
     total, below, nothing = np.zeros(n_hot, np.int64), np.zeros(n_hot, np.int64), np.zeros(n_hot, np.int64)
-    n_rows, n_below = np.int64(0), np.int64(0)
+    n_rows, n_below, greatest = np.int64(0), np.int64(0), np.int64(NOTHING)
     for b in range(n_thresholds + 1 + has_missing):
         n_rows += table[b, n_hot]
         for h in range(n_hot):
@@ -166,22 +198,28 @@ def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ig
             below[h] += table[b, h]
         if n_missing > 0 and n_below + n_missing < n_rows:
             left, right = _hot_sides(below, missing, total)
+            greatest = max(greatest, left, right)
             value = max(left, maxima[2, b]) + max(right, maxima[1, b])
             _consider(best, value, 0, b, 1)
         if 0 < n_below < n_rows:
             left, right = _hot_sides(below, nothing, total)
+            greatest = max(greatest, left, right)
             with_missing = maxima[3, b] if n_missing > 0 else maxima[1, b]
             value = max(left, maxima[0, b]) + max(right, with_missing)
             _consider(best, value, 0, b, 0 if n_missing > 0 else 1)
     if 0 < n_missing < n_rows:
         left, right = _hot_sides(missing, nothing, total)
+        greatest = max(greatest, left, right)
         value = max(left, maxima[2, MOST_CODES]) + max(right, maxima[0, n_thresholds])
         _consider(best, value, 1, 0, 1)
+    return greatest
 
 
 @kernel
 def search_sparse(table, layout, features, floor, codes, cold, n_labels, best):  # type: ignore[no-untyped-def]
     """Best cut of a range of features: the first one of the greatest value (best: OUT [RECORD_FIELDS]).
+
+    Returns the greatest sum of a hot class on a side of a cut.
 
     table [n_bins, hot + 1], its first row being bin layout[3] of all features; layout = (bin_start, n_thresholds,
     has_missing, first bin, feature that codes begin with); floor: the least that the greatest sum of the classes that
@@ -194,6 +232,7 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
     starts, sums = np.empty(MOST_CODES + 2, np.int64), np.empty(n_labels, np.int64)
     maxima = np.full((4, MOST_CODES + 1), floor, np.int64)
     best[VALUE] = NO_CUT
+    greatest = np.int64(NOTHING)
     for j in range(features[0], features[1]):
         part, m = table[bin_start[j] - origin : bin_start[j + 1] - origin], n_thresholds[j]
         if labels.shape[0] > 0 and (m > 0 or has_missing[j]):
@@ -211,36 +250,10 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
                 maxima[3] = maxima[1]
                 maxima[2, MOST_CODES] = 0
         before = best[VALUE]
-        _search_feature(part, m, has_missing[j], maxima, best)
+        greatest = max(greatest, _search_feature(part, m, has_missing[j], maxima, best))
         if best[VALUE] > before:
             best[FEATURE] = j
-
-
-@kernel
-def leaf_sums(rows, cold, hot, classes, seen, scratch, labels, sums):  # type: ignore[no-untyped-def]
-    """The hot classes and those with entries in a leaf's rows, and their sums (labels, sums: OUT int64); how many.
-
-    seen: bool [n_classes], scratch: int64 [n_classes]; both all 0 before and after.
-    """
-    count = classes.shape[0]
-    labels[:count] = classes
-    sums[:count] = 0
-    for k in range(rows.shape[0]):
-        i = np.int64(rows[k])
-        for e in range(hot.begin[i], hot.end[i]):
-            sums[hot.columns[e]] += hot.gains[e]
-        for e in range(cold.begin[i], cold.end[i]):
-            label = cold.columns[e]
-            if not seen[label]:
-                seen[label] = True
-                labels[count] = label
-                count += 1
-            scratch[label] += cold.gains[e]
-    for k in range(classes.shape[0], count):
-        label = labels[k]
-        sums[k] = scratch[label]
-        scratch[label], seen[label] = 0, False
-    return count
+    return greatest
 
 
 @kernel

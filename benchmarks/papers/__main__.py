@@ -30,8 +30,8 @@ def run_trial(trial: Trial, arguments: argparse.Namespace) -> None:
             choice = choose(trial, arguments.data, arguments.folds, arguments.threads)
             store.keep(trial, choice=choice)
         rounds, setting = choice["rounds"], choice[trial.grid.name]
-    files = (arguments.data / f"{trial.data}.{part}.parquet" for part in ("train", "test"))
-    outcome = run(trial.request(rounds, setting), *files, arguments.threads)
+    train, test = (arguments.data / f"{trial.data}.{part}.parquet" for part in ("train", "test"))
+    outcome = run(trial.request(rounds, setting), train, test, arguments.threads)
     error = outcome.rounds[-1].record.valid_error
     assert error is not None
     store.keep(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from boost_core import sparse_rule
+from boost_core import sparse_growth, sparse_rule
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
 from boost_core.config import TrainingConfig
@@ -43,6 +43,7 @@ def dense(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
+    monkeypatch.setattr(sparse_growth, "FIRST_CLASSES", 3)  # so that nodes need a second search
 
 
 def tables() -> list[tuple[BinnedTable, Table]]:

@@ -107,7 +107,10 @@ def test_search_finds_the_cut_of_plain_loops(n_classes: int, n_hot: int):
         gains, dense = random_gains(random, 40, n_classes, n_hot)
         rows = np.flatnonzero(random.random(40) < 0.6).astype(np.int32)
         table = np.full((int(binning.bin_start[-1]), n_hot + 1), 99, np.int64)
-        sparse_search.fill_table(binned.codes, rows, gains.hot, gains.counts, binning.bin_start, (0, len(SIZES)), table)
+        with Team(1) as team:
+            entries = gains.hot_by_class(rows, team)
+        every = (0, len(SIZES))
+        sparse_search.fill_table(binned.codes, entries, rows, gains.counts, binning.bin_start, every, table)
         m = int(sparse_search.count_entries(rows, gains.cold))
         labels, sums, places = np.empty(m, np.int32), np.empty(m, np.int64), np.empty(m, np.int32)
         sparse_search.node_entries(rows, gains.cold, labels, sums, places)
@@ -115,7 +118,7 @@ def test_search_finds_the_cut_of_plain_loops(n_classes: int, n_hot: int):
         layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, 0, 0)
         floor, best = 0 if n_hot < n_classes else sparse_search.NOTHING, np.zeros(RECORD_FIELDS, np.int64)
         cold = (places, labels, sums)
-        sparse_search.search_sparse(table, layout, (0, len(SIZES)), floor, binned.codes, cold, n_labels, best)
+        sparse_search.search_sparse(table, layout, every, floor, binned.codes, cold, n_labels, best)
         wanted = naive_best(binned, rows, dense)
         assert [int(best[field]) for field in (VALUE, FEATURE, KIND, BIN, MISSING_LEFT)] == wanted
 
@@ -129,15 +132,8 @@ def test_sums_of_leaves_and_of_all_rows(n_hot: int):
         kept = random.random(50) < 0.5
         wanted = [*dense[kept].sum(axis=0).tolist(), 0, int(gains.counts[kept].sum())]
         assert gains.only(kept).sums(team).tolist() == wanted
-    rows = np.flatnonzero(kept).astype(np.int32)
-    seen, scratch = np.zeros(12, np.bool_), np.zeros(12, np.int64)
-    labels, sums = np.empty(12, np.int64), np.empty(12, np.int64)
-    count = int(sparse_search.leaf_sums(rows, gains.cold, gains.hot, gains.hot_classes, seen, scratch, labels, sums))
-    found = np.zeros(12, np.int64)
-    found[labels[:count]] = sums[:count]
-    assert found.tolist() == dense[rows].sum(axis=0).tolist()
-    assert not seen.any()
-    assert not scratch.any()
+        rows = np.flatnonzero(kept).astype(np.int32)
+        assert gains.sums_of(rows, team).tolist() == [*dense[rows].sum(axis=0).tolist(), int(gains.counts[rows].sum())]
 
 
 def test_many_classes_and_plain_trees_keep_the_sparse_state():
