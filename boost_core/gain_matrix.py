@@ -74,7 +74,7 @@ def _channel_sums(values, start, stop, lanes, sums):  # type: ignore[no-untyped-
     """sums (OUT, int64 [n_padded]) += rows start..stop of values (flat)."""
     width = LANE * len(lanes)
     for i in range(start, stop):
-        add_lanes(sums, 0, values, i * width, lanes)
+        add_lanes(sums, (0,), values, i * width, lanes)
 
 
 def channel_sums(gains: GainMatrix, team: Team) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.aligned import aligned_empty
 from boost_core.binning import Binning
 from boost_core.collective import Collective
 from boost_core.cut import RECORD_FIELDS, FeatureSlices
@@ -93,7 +94,7 @@ class GangMember:
         """Room for local histograms [n_nodes, n_bins, padded]; what is in it is left over from before."""
         n_bins = int(self.binning.bin_start[-1])
         if self._local.shape[0] < n_nodes or self._local.shape[1:] != (n_bins, n_padded):
-            self._local = np.empty((n_nodes, n_bins, n_padded), np.int64)
+            self._local = aligned_empty((n_nodes, n_bins, n_padded), np.int64)
         return self._local[:n_nodes]
 
     def hists(self, n_slots: int, n_channels: int) -> Integers:

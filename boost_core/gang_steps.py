@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, search_features
-from boost_core.histogram import add_all_rows, add_rows
+from boost_core.histogram import add_rows
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
@@ -206,12 +206,11 @@ def build(front, chosen, order, bins, gains, bin_start, features, lanes, local):
         hist = local[e]
         hist[bin_start[features[0]] : bin_start[features[1]]] = 0
         flat = hist.reshape(-1)
-        if chosen[e, PARENT] < 0:
-            add_all_rows(bins, gains, bin_start, features, lanes, flat)
-        else:
+        rows = order
+        if chosen[e, PARENT] >= 0:
             child = chosen[e, SMALL]
             rows = order[front.segments[child, 0] : front.segments[child, 1]]
-            add_rows(bins, rows, gains, bin_start, features, lanes, flat)
+        add_rows(bins, rows, gains, bin_start, features, lanes, flat)
 
 
 @kernel

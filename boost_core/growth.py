@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.aligned import aligned_empty
 from boost_core.binning import Binning
 from boost_core.collective import Collective
 from boost_core.crew import new_crew
@@ -23,7 +24,7 @@ from boost_core.tree import NO_LIMIT, Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
-BLOCKS_A_THREAD = 4
+BLOCKS_A_THREAD = 2
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
 
@@ -153,5 +154,5 @@ class _LoneGrower:
         n_bins = int(self._table[1][-1])
         wanted = max(2, min(max_leaves, SLOT_BYTES // max(8 * n_bins * n_padded, 1)))
         if self._hists.shape != (wanted, n_bins, n_padded):
-            self._hists = np.empty((wanted, n_bins, n_padded), np.int64)
+            self._hists = aligned_empty((wanted, n_bins, n_padded), np.int64)
         return self._hists

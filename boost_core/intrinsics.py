@@ -1,6 +1,6 @@
 """LLVM intrinsics that plain Numba cannot express, each with its twin for when the JIT is off.
 
-`add_lanes` adds one row of the gain matrix to one row of a histogram with explicit vector instructions. LLVM does
+`add_lanes` adds one row of the gain matrix to rows of a histogram with explicit vector instructions. LLVM does
 not vectorise the plain inner loop: it is short and its two arrays may alias (4 to 5 times slower, see
 docs/performance.md). The number of lanes is the length of a tuple, hence part of the type, hence unrolled.
 """
@@ -14,6 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from boost_core.aligned import CACHE_LINE
 from boost_core.jit import JIT_DISABLED
 
 LANE = 4  # channels per lane; histogram and gain rows are padded to a multiple of it
@@ -32,37 +33,65 @@ def _vector(builder: Any, pointer: Any, offset: int, bits: int, width: int) -> A
     return builder.bitcast(place, ir.VectorType(ir.IntType(bits), width).as_pointer())
 
 
-def _emit_adds(builder: Any, total: Any, row: Any, n_channels: int, row_bits: int) -> None:
+def _emit_adds(builder: Any, totals: list[Any], row: Any, n_channels: int, row_bits: int) -> None:
+    """Every total row += row, a vector of the row at a time: it is read and widened once for all of them."""
     offset = 0
     while offset < n_channels:
         width = min(WIDEST, n_channels - offset)
-        total_at = _vector(builder, total, offset, 64, width)
         added = builder.load(_vector(builder, row, offset, row_bits, width), align=row_bits // 8)
         if row_bits < 64:
             added = builder.sext(added, ir.VectorType(ir.IntType(64), width))
-        builder.store(builder.add(builder.load(total_at, align=8), added), total_at, align=8)
+        for total in totals:
+            total_at = _vector(builder, total, offset, 64, width)
+            builder.store(builder.add(builder.load(total_at, align=8), added), total_at, align=8)
         offset += width
 
 
-def _add_lanes_compiled(typingctx: Any, totals: Any, at: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
-    """totals[at : at + C] += rows[row_at : row_at + C], C = LANE * len(lanes); flat int64 and int32/int64 arrays."""
+def _add_lanes_compiled(typingctx: Any, totals: Any, places: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
+    """totals[at : at + C] += rows[row_at : row_at + C] for every at of the tuple places, C = LANE * len(lanes); flat
+    int64 and int32/int64 arrays. The places must be apart."""
     n_channels = LANE * len(lanes)
-    signature = types.void(totals, at, rows, row_at, lanes)
+    signature = types.void(totals, places, rows, row_at, lanes)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         total_array = context.make_array(sig.args[0])(context, builder, args[0])
         row_array = context.make_array(sig.args[2])(context, builder, args[2])
-        total = builder.gep(total_array.data, [args[1]])
+        unpack: Any = cgutils.unpack_tuple  # without types in Numba
+        starts = unpack(builder, args[1], len(sig.args[1]))
+        total_rows = [builder.gep(total_array.data, [start]) for start in starts]
         row = builder.gep(row_array.data, [args[3]])
-        _emit_adds(builder, total, row, n_channels, sig.args[2].dtype.bitwidth)
+        _emit_adds(builder, total_rows, row, n_channels, sig.args[2].dtype.bitwidth)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
-def _add_lanes_plain(totals: Any, at: int, rows: Any, row_at: int, lanes: Lanes) -> None:
+def _add_lanes_plain(totals: Any, places: tuple[int, ...], rows: Any, row_at: int, lanes: Lanes) -> None:
     n_channels = LANE * len(lanes)
-    totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
+    for at in places:
+        totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
+
+
+def _prefetch_compiled(typingctx: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
+    """Fetch rows[row_at : row_at + C] into the caches; the place may lie outside the array."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        start = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(8).as_pointer())
+        flags = [ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1)]  # to read, into all levels, data
+        n_bytes = LANE * len(sig.args[2]) * sig.args[0].dtype.bitwidth // 8
+        declared = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), *(flag.type for flag in flags)])
+        get: Any = cgutils.get_or_insert_function  # without types in Numba
+        function = get(builder.module, declared, "llvm.prefetch.p0")
+        for offset in range(0, n_bytes, CACHE_LINE):
+            builder.call(function, [builder.gep(start, [ir.Constant(ir.IntType(64), offset)]), *flags])
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, lanes), codegen
+
+
+def _prefetch_plain(rows: Any, row_at: int, lanes: Lanes) -> None:
+    """A hint only."""
 
 
 def _bits_compiled(typingctx: Any, value: Any) -> Any:
@@ -152,6 +181,7 @@ def _from_bits_plain(bits: int) -> float:
 
 
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
+prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
 from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)
 fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_atomic("add", "Add to an entry."))

@@ -20,7 +20,7 @@ from boost_core.crew import (
 )
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
 from boost_core.cut_search import left_sums, search_features
-from boost_core.histogram import add_all_rows, add_rows
+from boost_core.histogram import add_rows
 from boost_core.intrinsics import yield_processor
 from boost_core.jit import kernel
 from boost_core.tree import N_LEAVES
@@ -109,7 +109,7 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
     order, _, _, hists, _, _, control, found = work
     features = (edges[block], edges[block + 1])
     if control[ACTION] == ROOT:
-        _build(hists[0], table, gains, order, lanes, features, True)
+        _build(hists[0], table, gains, order, lanes, features)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
     else:
         _children(
@@ -176,15 +176,11 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _build(hist, table, gains, rows, lanes, features, all_rows):  # type: ignore[no-untyped-def]
+def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of some features over the rows."""
     bins, bin_start = table[0], table[1]
     hist[bin_start[features[0]] : bin_start[features[1]]] = 0
-    flat = hist.reshape(-1)
-    if all_rows:
-        add_all_rows(bins, gains[0], bin_start, features, lanes, flat)
-    else:
-        add_rows(bins, rows, gains[0], bin_start, features, lanes, flat)
+    add_rows(bins, rows, gains[0], bin_start, features, lanes, hist.reshape(-1))
 
 
 @kernel
@@ -193,7 +189,7 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
     small, large = control[SMALL], control[LARGE]
     small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
-    _build(small_hist, table, gains, rows, lanes, features, False)
+    _build(small_hist, table, gains, rows, lanes, features)
     if control[SUBTRACT] == 1:
         start, stop = table[1][features[0]], table[1][features[1]]
         large_flat, small_flat = (
@@ -204,7 +200,7 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
             large_flat[k] -= small_flat[k]
     else:
         rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
-        _build(large_hist, table, gains, rows, lanes, features, False)
+        _build(large_hist, table, gains, rows, lanes, features)
     _search(objective, small_hist, table, tree.sums[small], features, found[0])
     _search(objective, large_hist, table, tree.sums[large], features, found[1])
 

@@ -378,7 +378,8 @@ def gain_matrix(scores: Matrix, labels: Rows, counts: tuple[int, ...], options: 
     for row, signed in zip(exponents, Y, strict=True):
         weights.append(
             [
-                float(ieee_math.exp((exponent - shift) * UNIT)) * float(initial_weight(options, counts, column, y > 0))
+                float(ieee_math.exp_units(float(exponent - shift)))
+                * float(initial_weight(options, counts, column, y > 0))
                 for column, (exponent, y) in enumerate(zip(row, signed, strict=True))
             ]
         )

@@ -37,56 +37,70 @@ class InitialWeights:
 
 
 @kernel
-def _peaks(scores, targets, start, stop, peaks):  # type: ignore[no-untyped-def]
-    """peaks (IN/OUT) int64 [2, c]: greatest exponent -Y F a label, negatives in row 0, positives in row 1."""
-    for i in range(start, stop):
-        target = targets[i]
-        for c in range(scores.shape[1]):
-            exponent = np.int64(scores[i, c]) if c != target else np.int64(NO_PAIR)
-            peaks[0, c] = max(peaks[0, c], exponent)
-        if target >= 0:
-            peaks[1, target] = max(peaks[1, target], -np.int64(scores[i, target]))
+def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no-untyped-def]
+    """wrong, own (IN/OUT, [c], of the scores' type): greatest F a label where Y = -1, greatest -F where Y = +1.
+
+    lowest: below any score. Maxima are taken cell by cell of a tile, in flat loops, and over its rows at the end.
+    """
+    n_columns = scores.shape[1]
+    flat = scores.reshape(-1)
+    cells = np.empty(TILE_ROWS * n_columns, scores.dtype)
+    greatest = np.full(TILE_ROWS * n_columns, lowest, scores.dtype)
+    for tile in range(start, stop, TILE_ROWS):
+        n_rows = min(TILE_ROWS, stop - tile)
+        n_cells = n_rows * n_columns
+        cells[:n_cells] = flat[tile * n_columns : tile * n_columns + n_cells]
+        for i in range(n_rows):
+            target = targets[tile + i]
+            if target >= 0:
+                own[target] = max(own[target], -cells[i * n_columns + target])
+                cells[i * n_columns + target] = lowest
+        for k in range(n_cells):
+            greatest[k] = max(greatest[k], cells[k])
+    for k in range(greatest.shape[0]):
+        wrong[k % n_columns] = max(wrong[k % n_columns], greatest[k])
 
 
 @kernel
 def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
 
-    Returns the sum of absolute gains. A tile's exponentials are computed in flat loops, since short inner loops over
-    the labels would leave most vector lanes empty; every label is then filled as if it were a wrong one, without
-    branches, and the own label's entry is put right.
+    Returns the sum of absolute gains. A tile's gains are computed in one flat loop, since short inner loops over the
+    labels would leave most vector lanes empty; every label is first taken for a wrong one, without branches, and the
+    own label's entry is put right.
     """
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
-    negative, positive = weights[0], weights[1]
-    wrong = np.empty(TILE_ROWS * n_columns)
+    positive = weights[1]
+    negative = np.empty(TILE_ROWS * n_columns)  # of every cell of a tile
+    for k in range(negative.shape[0]):
+        negative[k] = weights[0, k % n_columns]
+    gains = np.empty(TILE_ROWS * n_columns, np.int32)
     own = np.empty(TILE_ROWS)
     total = np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
         part = flat[tile * n_columns : stop * n_columns]
         for k in range(part.shape[0]):
-            # a positive exponent can only be the own label's, whose entry is put right below
-            wrong[k] = ieee_math.exp(min((np.float64(part[k]) - shift) * UNIT, 0.0))
+            # a positive exponent, or more than the largest gain, can only be the own label's
+            weight = ieee_math.exp_units(min(np.float64(part[k]) - shift, 0.0)) * negative[k]
+            gains[k] = np.int32(ieee_math.round_half_even(min(weight, LARGEST_GAIN)))
         for i in range(tile, stop):
             own[i - tile] = -np.float64(scores[i, max(targets[i], 0)])
         for k in range(stop - tile):
-            own[k] = ieee_math.exp(min((own[k] - shift) * UNIT, 0.0))
+            own[k] = ieee_math.exp_units(min(own[k] - shift, 0.0))
         for i in range(tile, stop):
-            weight = wrong[(i - tile) * n_columns : (i - tile + 1) * n_columns]
+            gain_row = gains[(i - tile) * n_columns : (i - tile + 1) * n_columns]
             row = out[i * n_padded : i * n_padded + n_columns]
             row_mass = np.int64(0)
             for c in range(n_columns):
-                # only the own label's entry can be larger than a gain
-                gain = ieee_math.round_half_even(min(weight[c] * negative[c], LARGEST_GAIN))
-                row[c] = -gain
-                row_mass += gain
+                row[c] = -gain_row[c]
+                row_mass += gain_row[c]
             target = targets[i]
             if target >= 0:
-                row_mass -= ieee_math.round_half_even(min(weight[target] * negative[target], LARGEST_GAIN))
                 gain = ieee_math.round_half_even(own[i - tile] * positive[target])
                 row[target] = gain
-                row_mass += gain
+                row_mass += gain - gain_row[target]
             out[i * n_padded + n_columns] = 1
             mass[i] = row_mass
             total += row_mass
@@ -121,10 +135,13 @@ class ExponentialVotes:
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponents -Y F in score units, int64 [2 * n_columns]."""
 
+        dtype = scores.values.dtype
+        lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
+
         def part(start: int, stop: int) -> Integers:
-            peaks = np.full((2, self.n_columns), NO_PAIR, np.int64)
-            _peaks(scores.values, self._targets, start, stop, peaks)
-            return peaks
+            peaks = np.full((2, self.n_columns), lowest, dtype)
+            _peaks(scores.values, self._targets, start, stop, lowest, peaks[0], peaks[1])
+            return np.where(peaks == lowest, NO_PAIR, peaks.astype(np.int64))
 
         n_rows = self._targets.shape[0]
         found = self._team.over(n_rows, n_rows * self.n_columns, part)
@@ -136,7 +153,7 @@ class ExponentialVotes:
         shift = int(by_sign.max())
         largest = 0.0
         for sign, group in np.argwhere(by_sign > NO_PAIR):
-            weight = ieee_math.exp((float(by_sign[sign, group]) - shift) * UNIT)
+            weight = ieee_math.exp_units(float(by_sign[sign, group] - shift))
             largest = max(largest, weight * float(initial[sign, group]))
         scale = scale_for(largest, self._n_pairs)
         total = self._fill_all(scores, scale, float(shift))

@@ -36,6 +36,16 @@ def test_log1p_and_atan_are_within_five_units_in_the_last_place():
         assert abs(float(ieee_math.log1p(size)) - math.log1p(size)) <= 5 * math.ulp(math.log1p(size))
 
 
+def test_exp_of_score_units_is_finer_than_gains():
+    """What a gain is rounded from, relative to the greatest weight: its grid is 2**-30."""
+    random = np.random.default_rng(5)
+    for units in [0, 1, 1 << 19, *random.integers(0, 1 << 20, 400), *random.integers(0, 60 << 20, 400)]:
+        got, wanted = float(ieee_math.exp_units(-float(units))), math.exp(-float(units) * 2.0**-20)
+        assert abs(got - wanted) <= wanted * 2.0**-38, units
+    assert float(ieee_math.exp_units(0.0)) == 1.0
+    assert 0.0 < float(ieee_math.exp_units(-(2.0**40))) < 2.0**-1000
+
+
 def test_exp_of_zero_is_one():
     assert float(ieee_math.exp(0.0)) == 1.0
     assert float(ieee_math.exp(-0.0)) == 1.0
