@@ -28,6 +28,7 @@ from boost_core.growth import Grower
 from boost_core.label_sets import ClassJudge, Judge, judge_for, refuse_label_sets
 from boost_core.log_loss import LogLoss
 from boost_core.majority import majority, prior
+from boost_core.margin_report import MarginReport, margin_report, reach_of
 from boost_core.model import Forest, RoundFigures
 from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
@@ -56,6 +57,7 @@ class TrainingResult:
     records: tuple[RoundRecord, ...]
     stop_reason: StopReason
     temperature: float = 1.0
+    margins: MarginReport | None = None
 
     def figures(self) -> RoundFigures:
         """The records as arrays, for the model."""
@@ -189,7 +191,7 @@ class _Loop:
         n_kept = self.best.round if self.config.stopping is not None else len(self.records)
         kept, multipliers = self.standing.rounds[:n_kept], self.standing.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
-        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept))
+        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept), self._margins(n_kept))
 
     def _begin(self, start: Start) -> None:
         """Take over what there is already, and hand out the scores from now on."""
@@ -344,13 +346,26 @@ class _Loop:
         """That of the least log loss of all members' validation rows at the model's last round."""
         if self.config.calibration is None:
             return 1.0
-        standing = self.standing
-        scores = standing.valid_scores.wide()
-        taken_back = [-multipliers for multipliers in standing.multipliers[n_kept:]]
-        if self.data.valid is not None:
-            rounds = list(zip(standing.rounds[n_kept:], taken_back, strict=True))
-            replay(scores, rounds, self.data.valid, self.data.binning, self.team)
+        scores = self._scores_after(n_kept, self.standing.valid_scores, self.data.valid)
         return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
+
+    def _margins(self, n_kept: int) -> MarginReport | None:
+        """Of the training rows at the model's last round, where rows have one label and labels a column each."""
+        if self.data.train.sets is not None or self.decoding.coded or self.records[-1].alpha == 0.0:
+            return None
+        standing, edges = self.standing, [record.edge for record in self.records[:n_kept]]
+        reach = reach_of(standing.rounds[:n_kept], standing.multipliers[:n_kept], self.algorithm.n_columns)
+        scores = self._scores_after(n_kept, standing.scores, self.data.train) if reach else standing.scores
+        return margin_report(scores, self.data.train, reach, edges, self.collective)
+
+    def _scores_after(self, n_kept: int, scores: Scores, rows: Shard | None) -> Scores:
+        """The scores at the model's last round: a copy if more rounds were run."""
+        standing = self.standing
+        if n_kept == len(standing.rounds) or rows is None:
+            return scores
+        copy, taken_back = scores.wide(), [-multipliers for multipliers in standing.multipliers[n_kept:]]
+        replay(copy, list(zip(standing.rounds[n_kept:], taken_back, strict=True)), rows, self.data.binning, self.team)
+        return copy
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = self.wholes
