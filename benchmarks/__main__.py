@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("kernel", "rounds", "collective")
+BENCHMARKS = ("kernel", "rounds", "classes", "collective")
 
 
 def main() -> None:

@@ -43,6 +43,19 @@ class GainMatrix:
     total_mass: int
     reading: Reading = Reading.TOGETHER
 
+    def sums(self, team: Team) -> NDArray[np.int64]:
+        """Sums over this member's rows of each channel and, last, their count: int64 [n_channels + 1]."""
+        n_rows, n_padded = self.values.shape
+        lanes = lanes_for(n_padded)
+
+        def part(start: int, stop: int) -> NDArray[np.int64]:
+            sums = np.zeros(n_padded, np.int64)
+            _channel_sums(self.values.reshape(-1), start, stop, lanes, sums)
+            return sums
+
+        parts = team.over(n_rows, n_rows * len(lanes), part)
+        return np.asarray(np.sum(parts, axis=0)[: self.n_channels + 1])
+
 
 def scale_for(largest: float, n_cells: int) -> int:
     """Largest integer s with largest * 2**s <= 2**GAIN_BITS and n_cells * largest * 2**s < 2**SUM_BITS.
@@ -66,13 +79,4 @@ def _channel_sums(values, start, stop, lanes, sums):  # type: ignore[no-untyped-
 
 def channel_sums(gains: GainMatrix, team: Team) -> NDArray[np.int64]:
     """Sums over this member's rows of each channel and, last, their count: int64 [n_channels + 1]."""
-    n_rows, n_padded = gains.values.shape
-    lanes = lanes_for(n_padded)
-
-    def part(start: int, stop: int) -> NDArray[np.int64]:
-        sums = np.zeros(n_padded, np.int64)
-        _channel_sums(gains.values.reshape(-1), start, stop, lanes, sums)
-        return sums
-
-    parts = team.over(n_rows, n_rows * len(lanes), part)
-    return np.asarray(np.sum(parts, axis=0)[: gains.n_channels + 1])
+    return gains.sums(team)

@@ -17,6 +17,8 @@ from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.lone_growth import CONTROL_FIELDS, grow, help_grow
 from boost_core.shard import Shard
+from boost_core.sparse_gains import SparseGains
+from boost_core.sparse_growth import SparseMember
 from boost_core.team import Team
 from boost_core.tree import NO_LIMIT, Tree, finished, new_tree
 
@@ -39,6 +41,7 @@ class Grower:
         slices = slice_features(self.binning, self.collective.rank, self.collective.size)
         alone = self.collective.size == 1
         self._lone = _LoneGrower(self.shard, self.binning, self.team) if alone else None
+        self._sparse = SparseMember(self.shard, self.binning, slices, self.collective, self.team)
         self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
 
     def offer(self, binning: Binning) -> None:
@@ -48,6 +51,7 @@ class Grower:
             self._lone.offer(binning)
         if self._gang is not None:
             self._gang.binning = binning
+        self._sparse.binning = binning
 
     def grow(
         self,
@@ -63,6 +67,8 @@ class Grower:
         objective: see objective.py; sums: int64 [n_channels + 1] of each channel and the row count over all members;
         n_outputs: numbers in a leaf's payload; max_depth: most cuts above a leaf.
         """
+        if isinstance(gains, SparseGains):  # single-label weak learners only
+            return self._sparse.grow(gains, sums, (max_leaves, max_depth))
         if self._lone is not None:
             return self._lone.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
         assert self._gang is not None

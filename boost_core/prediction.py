@@ -11,6 +11,7 @@ from boost_core.probability import Transform, label_probabilities, offset_of, pr
 from boost_core.scores import UNIT, predicted_classes
 from boost_core.team import Team
 
+SCORES_AT_ONCE = 1 << 23  # scores that `predict` holds (64 MB), however many rows and classes there are
 TILE_ROWS = 256  # rows that stay in the caches while all trees pass over them
 
 
@@ -106,7 +107,13 @@ def scores(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray
 
 def predict(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.int32]:
     """Class index of every raw row, int32 [n_rows]; ties go to the smallest index. Rows as in `scores`."""
-    return predicted_classes(scores(model, rows, threads), model.forest.decoding)
+    block = max(SCORES_AT_ONCE // model.forest.n_columns, 1)
+    starts = range(0, max(rows.shape[0], 1), block)
+    found = [
+        predicted_classes(scores(model, rows[start : start + block], threads), model.forest.decoding)
+        for start in starts
+    ]
+    return np.concatenate(found)
 
 
 def predict_sets(model: Model, rows: NDArray[np.float64], threads: int = 1) -> NDArray[np.bool_]:

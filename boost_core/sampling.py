@@ -21,6 +21,7 @@ from boost_core.growth import Grower
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.shard import Shard
+from boost_core.sparse_gains import SparseGains
 from boost_core.weak_learners.impurity import gains_won
 
 Integers = NDArray[np.int64]
@@ -148,6 +149,8 @@ class Sampler:
         return some, sums
 
     def _below(self, matrix: GainMatrix, below: int) -> GainMatrix:
+        if isinstance(matrix, SparseGains):
+            return matrix.only(self._draws < below)
         values, mass = np.empty_like(matrix.values), np.empty_like(matrix.mass)
         whole, kept, n_rows = (matrix.values, matrix.mass), (values, mass), values.shape[0]
         parts = self._grower.team.over(
@@ -157,7 +160,7 @@ class Sampler:
 
     def revalued(self, fitted: Fitted, matrix: GainMatrix, learner: object) -> Fitted:
         """The weak learner with its value on all rows of all members, where it was fitted to some."""
-        if self._rows == 1.0:
+        if self._rows == 1.0 or isinstance(matrix, SparseGains):  # whose algorithms take their own sums
             return fitted
         collective = self._grower.collective
         if isinstance(learner, Valued):

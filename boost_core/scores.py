@@ -1,5 +1,6 @@
 """Scores of a member's rows: exact sums of integer payloads, and the predictions read off them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,6 +162,14 @@ class Scores:
             lambda a, b: _count_errors(self.values, labels, often, a, b),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[np.integer]]]:
+        """All scores, in blocks of rows [n, n_columns] with the rows they are of."""
+        yield slice(0, self.values.shape[0]), self.values
+
+    def wide(self) -> "Scores":
+        """A copy with room for all that may come."""
+        return Scores(self.values.astype(np.int64), WIDEN_AT)
 
     def _count_decoding_errors(
         self, labels: NDArray[np.int32], team: Team, decoding: Decoding, copies: NDArray[np.int64]

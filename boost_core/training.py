@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Decoded, Gains, Problem, Redraws, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
@@ -28,14 +28,17 @@ from boost_core.growth import Grower
 from boost_core.label_sets import ClassJudge, Judge, judge_for, refuse_label_sets
 from boost_core.log_loss import LogLoss
 from boost_core.majority import majority, prior
+from boost_core.margin_report import MarginReport, margin_report, reach_of
 from boost_core.model import Forest, RoundFigures
 from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.replay import add_round, bring_to, remind, replay, route_round
 from boost_core.sampling import Sampler
-from boost_core.scores import WIDEN_AT, Scores
+from boost_core.scores import Scores, zero_scores
+from boost_core.shard import Shard
 from boost_core.shrinking import shrink
-from boost_core.start import Keeps, ModelSoFar, Start, no_standing
+from boost_core.sparse_scores import zero_sparse_scores
+from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
 from boost_core.training_data import TrainingData, by_class
@@ -54,6 +57,7 @@ class TrainingResult:
     records: tuple[RoundRecord, ...]
     stop_reason: StopReason
     temperature: float = 1.0
+    margins: MarginReport | None = None
 
     def figures(self) -> RoundFigures:
         """The records as arrays, for the model."""
@@ -155,8 +159,13 @@ class _Loop:
         transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
         self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
-        n_valid = self.data.valid.n_rows if self.data.valid else 0
-        self.standing = no_standing(shard.n_rows, n_valid, self.algorithm.n_columns)
+        self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
+
+    def _zero_scores(self, shard: Shard | None) -> Scores:
+        labels = shard.labels if shard else np.empty(0, np.int32)
+        if isinstance(self.algorithm, MaybeSparse) and self.algorithm.sparse:
+            return zero_sparse_scores(labels, self.algorithm.n_columns)
+        return zero_scores(labels.shape[0], self.algorithm.n_columns)
 
     def _judge(self, algorithm: str) -> tuple[Judge, tuple[int, int]]:
         """Who counts errors, and what they would be if all training and all validation rows were wrong."""
@@ -182,7 +191,7 @@ class _Loop:
         n_kept = self.best.round if self.config.stopping is not None else len(self.records)
         kept, multipliers = self.standing.rounds[:n_kept], self.standing.multipliers[:n_kept]
         forest = make_forest(kept, multipliers, self.decoding, self.data.binning)
-        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept))
+        return TrainingResult(forest, tuple(self.records), reason, self._temperature(n_kept), self._margins(n_kept))
 
     def _begin(self, start: Start) -> None:
         """Take over what there is already, and hand out the scores from now on."""
@@ -326,19 +335,37 @@ class _Loop:
         """Of this member's validation rows at each factor of the probabilities' logarithms."""
         if self.data.valid is None:
             return np.zeros(factors.shape[0], np.int64)
-        return self.log_loss.sums(scores.values, self.data.valid, factors, self.team)
+        rows, total = self.data.valid, np.zeros(factors.shape[0], np.int64)
+        for span, block in scores.blocks():
+            copies = None if rows.copies is None else rows.copies[span]
+            some = replace(rows, labels=rows.labels[span], copies=copies)
+            total += self.log_loss.sums(block, some, factors, self.team)
+        return total
 
     def _temperature(self, n_kept: int) -> float:
         """That of the least log loss of all members' validation rows at the model's last round."""
         if self.config.calibration is None:
             return 1.0
-        standing = self.standing
-        scores = Scores(standing.valid_scores.values.astype(np.int64), WIDEN_AT)
-        taken_back = [-multipliers for multipliers in standing.multipliers[n_kept:]]
-        if self.data.valid is not None:
-            rounds = list(zip(standing.rounds[n_kept:], taken_back, strict=True))
-            replay(scores, rounds, self.data.valid, self.data.binning, self.team)
+        scores = self._scores_after(n_kept, self.standing.valid_scores, self.data.valid)
         return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
+
+    def _margins(self, n_kept: int) -> MarginReport | None:
+        """Of the training rows at the model's last round, where rows have one label and labels a column each."""
+        if self.data.train.sets is not None or self.decoding.coded or self.records[-1].alpha == 0.0:
+            return None
+        standing, edges = self.standing, [record.edge for record in self.records[:n_kept]]
+        reach = reach_of(standing.rounds[:n_kept], standing.multipliers[:n_kept], self.algorithm.n_columns)
+        scores = self._scores_after(n_kept, standing.scores, self.data.train) if reach else standing.scores
+        return margin_report(scores, self.data.train, reach, edges, self.collective)
+
+    def _scores_after(self, n_kept: int, scores: Scores, rows: Shard | None) -> Scores:
+        """The scores at the model's last round: a copy if more rounds were run."""
+        standing = self.standing
+        if n_kept == len(standing.rounds) or rows is None:
+            return scores
+        copy, taken_back = scores.wide(), [-multipliers for multipliers in standing.multipliers[n_kept:]]
+        replay(copy, list(zip(standing.rounds[n_kept:], taken_back, strict=True)), rows, self.data.binning, self.team)
+        return copy
 
     def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
         n_rows, n_valid = self.wholes

@@ -1,6 +1,7 @@
 """The figures that every training answers with, over HTTP and on the command line."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from boost_core.records import RoundRecord
@@ -27,6 +28,7 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         **_last_figures([record for record in records if record.round <= n_rounds]),
         # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
         "bound_holds": True,
+        "margins": None if outcome.margins is None else asdict(outcome.margins),
         "seconds": dict(outcome.seconds),
         "peak_memory_bytes": outcome.peak_memory_bytes,
         "rows_per_member": list(outcome.rows_per_member),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from boost_core.config import TrainingConfig
+from boost_core.margin_report import MarginReport
 from boost_core.model import Model
 from boost_core.records import RoundRecord, StopReason
 from boost_core.shard import RowRange
@@ -135,6 +136,7 @@ class MemberOutcome:
     seconds: dict[str, float]
     peak_memory_bytes: int
     n_rows: int
+    margins: MarginReport | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ class TrainingOutcome:
     peak_memory_bytes: int
     workers: int
     rows_per_member: tuple[int, ...]
+    margins: MarginReport | None = None
 
 
 def join_outcomes(members: Sequence[MemberOutcome], workers: int) -> TrainingOutcome:
@@ -162,4 +165,5 @@ def join_outcomes(members: Sequence[MemberOutcome], workers: int) -> TrainingOut
         peak_memory_bytes=max(member.peak_memory_bytes for member in members),
         workers=workers,
         rows_per_member=tuple(member.n_rows for member in sorted(members, key=lambda member: member.rank)),
+        margins=first.margins,
     )

@@ -60,6 +60,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         seconds=seconds,
         peak_memory_bytes=peak_memory_bytes(),
         n_rows=kept.data.train.n_rows,
+        margins=result.margins,
     )
 
 

@@ -4,16 +4,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from boost_core.algorithms.adaboost_mm import STEP
+from boost_core.algorithms.adaboost_mm import STEP, AdaBoostMM
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.algorithms.delegating import Delegating, Form
 from boost_core.algorithms.exponential_pairs import ExponentialPairs
 from boost_core.algorithms.ranking_sets import RankingSets
 from boost_core.fitted import Fitted
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
-from boost_core.scores import Scores
+
+VOTES_SHARE = 0.5  # of the step that votes get
 
 OUTPUTS = Parameter(
     "outputs",
@@ -36,7 +38,29 @@ def _vote_outcomes(values, labels, votes, leaf_of_row, sums):  # type: ignore[no
                 sums[0 if own > 0 else 1] -= values[i, c]
 
 
-class AdaBoostMR(ExponentialPairs):
+class RankingVotes(ExponentialPairs):
+    """Weak learners vote for every label, so both labels of a pair move by half the step."""
+
+    may_be_sparse = False
+
+    def __init__(self, problem: Problem, exact: bool) -> None:
+        super().__init__(problem)
+        self._exact = exact
+
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
+        """A+ and A- of the weak learner on this member's rows."""
+        sums, tree = np.zeros(2, np.int64), fitted.parts[0].tree
+        _vote_outcomes(self._values, self._labels, tree.payload, tree.leaf_of_row, sums)
+        return sums
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
+        """The step rule that was chosen."""
+        if self._exact:
+            return self.exact(totals, outcomes, VOTES_SHARE)
+        return atanh_step(int(outcomes[0] - outcomes[1]), int(totals[1]), self.n_pairs, VOTES_SHARE)
+
+
+class AdaBoostMR(Delegating):
     """D(i,l) = E(i,l) / A. Votes H have edge r = 0.5 sum D(i,l) (H(i,y) - H(i,l)) and add alpha / 2 H to the scores."""
 
     name: ClassVar[str] = "adaboost_mr"
@@ -52,40 +76,20 @@ class AdaBoostMR(ExponentialPairs):
     fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
-        self._sets_form = None if problem.sets is None else RankingSets(problem.sets, problem)
-        if self._sets_form is not None:
-            self.n_columns, self.ln_initial = self._sets_form.n_columns, self._sets_form.ln_initial
-            return
-        super().__init__(problem)
-        self._votes = parameters["outputs"] == "votes"
-        self._exact = parameters["step"] == "exact"
+        form = _form(problem, parameters)
+        super().__init__(form, 1.0)
+        self.sparse = isinstance(form, ExponentialPairs) and form.sparse
 
-    def peaks(self, scores: Scores) -> Integers:
-        """See algorithms.base.Algorithm, here and below: rows of several labels have a form of their own."""
-        return super().peaks(scores) if self._sets_form is None else self._sets_form.peaks(scores)
+    @staticmethod
+    def refusal(n_classes: int) -> str | None:
+        """Any number of classes can be learnt."""
+        return None
 
-    def gains(self, scores: Scores, peaks: Integers) -> Gains:
-        return super().gains(scores, peaks) if self._sets_form is None else self._sets_form.gains(scores, peaks)
 
-    def ln_loss(self, gains: Gains, totals: Integers) -> float:
-        return super().ln_loss(gains, totals) if self._sets_form is None else self._sets_form.ln_loss(gains, totals)
-
-    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
-        """A+ and A- of the weak learner on this member's rows."""
-        if self._sets_form is not None:
-            return self._sets_form.outcomes(fitted, gains)
-        if not self._votes:
-            return super().outcomes(fitted, gains)
-        sums = np.zeros(2, np.int64)
-        tree = fitted.parts[0].tree
-        _vote_outcomes(self._values, self._labels, tree.payload, tree.leaf_of_row, sums)
-        return sums
-
-    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
-        """The step rule that was chosen; votes take half of it, since a pair's two labels both move."""
-        if self._sets_form is not None:
-            return self._sets_form.step(fitted, totals, outcomes)
-        share = 0.5 if self._votes else 1.0
-        if self._exact:
-            return self.exact(totals, outcomes, share)
-        return atanh_step(int(outcomes[0] - outcomes[1]), int(totals[1]), self.n_pairs, share)
+def _form(problem: Problem, parameters: Any) -> Form:
+    """Rows of several labels, votes for every label, or one class a leaf: then MR is MM."""
+    if problem.sets is not None:
+        return RankingSets(problem.sets, problem)
+    if parameters["outputs"] == "votes":
+        return RankingVotes(problem, exact=parameters["step"] == "exact")
+    return AdaBoostMM(problem, parameters)

@@ -100,6 +100,15 @@ class Decoded(Protocol):
         """How a row's scores become its class."""
 
 
+@runtime_checkable
+class MaybeSparse(Protocol):
+    """An algorithm that may keep its scores in lists of the pairs that are not 0 (sparse_scores.py)."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether it does in this run; the same on all members."""
+
+
 class Algorithm(Protocol):
     """One boosting algorithm bound to one member's rows. Its state is the scores, which the loop holds."""
 

@@ -1,19 +1,37 @@
-"""An algorithm whose rounds are those of a form that its weak learner needs."""
+"""An algorithm whose rounds are those of a form that its weak learner or its data need."""
+
+from typing import Protocol
 
 from boost_core.algorithms.base import Gains, Integers, Step
-from boost_core.algorithms.exponential_columns import ExponentialColumns
-from boost_core.algorithms.exponential_votes import ExponentialVotes
 from boost_core.fitted import Fitted
 from boost_core.scores import Scores
+
+
+class Form(Protocol):
+    """What is passed on: as algorithms.base.Algorithm, without what describes it to users."""
+
+    n_columns: int
+    ln_initial: float
+
+    def peaks(self, scores: Scores) -> Integers: ...
+
+    def gains(self, scores: Scores, peaks: Integers) -> Gains: ...
+
+    def ln_loss(self, gains: Gains, totals: Integers) -> float: ...
+
+    def outcomes(self, fitted: Fitted, gains: Gains) -> Integers: ...
+
+    def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step: ...
+
+    def taken(self, fitted: Fitted, step: Step) -> None: ...
 
 
 class Delegating:
     """Passes everything on to the form."""
 
-    ln_initial = 0.0
-
-    def __init__(self, form: ExponentialVotes | ExponentialColumns, error_factor: float | None) -> None:
+    def __init__(self, form: Form, error_factor: float | None) -> None:
         self._form = form
+        self.ln_initial = form.ln_initial
         self.n_columns = form.n_columns
         self.error_factor = error_factor
 

@@ -17,11 +17,13 @@ import numpy as np
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ALPHA_CAP, atanh_step, ln, make_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.algorithms.sparse_pairs import SparsePairs, as_sparse
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
 from boost_core.jit import kernel
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
+from boost_core.sparse_rule import keeps_sparse
 
 TILE_ROWS = 64
 LN2 = 0.6931471805599453
@@ -105,13 +107,16 @@ class ExponentialPairs:
 
     error_factor: float | None = 1.0
     unit: ClassVar[float] = UNIT  # what a score unit adds to an exponent
+    may_be_sparse: bool = True  # whether its weak learners can be fitted to sparse gains
 
     def __init__(self, problem: Problem) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
         self._labels, self._team, self._copies = problem.labels, problem.team, problem.copies
         self._all_rows = problem.all_rows
         self.n_pairs = self._all_rows * (self.n_columns - 1)
-        self._values = new_gains(n_rows, self.n_columns, problem.copies)
+        self.sparse = self.may_be_sparse and keeps_sparse(problem.weak_learner, self.n_columns)
+        self._pairs = SparsePairs(problem) if self.sparse else None
+        self._values = new_gains(0 if self.sparse else n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
         self.ln_initial = ln(self.n_columns - 1)
 
@@ -122,6 +127,8 @@ class ExponentialPairs:
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponent, int64 [1]."""
+        if self._pairs is not None:
+            return self._pairs.peaks(as_sparse(scores))
         n_rows = self._labels.shape[0]
         work = n_rows * self.n_columns
         found = self._team.over(n_rows, work, lambda a, b: int(_peak(scores.values, self._labels, a, b)))
@@ -133,6 +140,8 @@ class ExponentialPairs:
         scale = scale_for(float(self.n_columns - 1), self._all_rows * self.n_columns)
         exponents = (float(np.ldexp(1.0, scale)), float(shift), self.unit)
         own_share = self.own_share()
+        if self._pairs is not None:
+            return self._pairs.gains(as_sparse(scores), exponents, own_share, scale)
 
         def part(start: int, stop: int) -> tuple[int, int]:
             rows = (start, stop)
@@ -158,6 +167,8 @@ class ExponentialPairs:
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """A+ and A- of the weak learner on this member's rows."""
+        if self._pairs is not None:
+            return self._pairs.outcomes(fitted)
         sums = np.zeros(2, np.int64)
         tree = fitted.parts[0].tree
         _outcomes(self._values, self._mass, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)

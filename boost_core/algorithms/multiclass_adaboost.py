@@ -120,6 +120,7 @@ class MulticlassAdaBoost(AdaBoostMM):
     fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
+        self.may_be_sparse = parameters["sampling"] == "reweight"
         super().__init__(problem, parameters)
         self._problem = problem
         self._resample = parameters["sampling"] == "resample"

@@ -8,6 +8,7 @@ import pytest
 from boost_core.conditions import Conditions, conditions, worst_means
 from boost_core.margins import bracket, ln_share_bound, rounds_to_zero_error, shares_below, vote_margins
 from tests.boost_core.algorithms.single_label_runs import (
+    check_gang,
     outcomes_by_round,
     pair_weights,
     random_table,
@@ -135,3 +136,20 @@ def test_rounds_to_zero_error():
     edge, n = 0.25, 40
     rounds = rounds_to_zero_error(edge, n, 2.0)
     assert 2.0 * (1 - edge**2) ** (rounds / 2) < 1 / n
+
+
+@pytest.mark.parametrize("name", ["adaboost_mm", "adaboost_m2"])
+def test_a_training_reports_the_margins_of_its_rows(name: str):
+    table = random_table(2, n_rows=45, n_classes=3)
+    result = train_alone(table, {"name": name}, rounds=12)
+    report, edges = result.margins, [record.edge for record in result.records]
+    assert report is not None
+    steps = float(sum(result.forest.multiplier)) * 2.0**-20
+    margins = vote_margins(scores_by_round(table, result)[-1], table.labels, steps)
+    assert report.least == pytest.approx(margins.min(), abs=1e-12)
+    assert report.mean == pytest.approx(margins.mean(), abs=1e-8)
+    np.testing.assert_allclose(report.shares, shares_below(margins, np.array(report.grid)), atol=1 / 45)
+    assert report.least_edge == min(edges)
+    for theta, share in zip(report.grid, report.shares, strict=True):
+        assert share <= math.exp(ln_share_bound(edges, theta, 2.0)) + 1e-9
+    check_gang(table, {"name": name}, rounds=12)

@@ -51,6 +51,10 @@ def check_answer(answer: dict[str, Any]) -> None:
     assert set(answer["seconds"]) >= phases
     assert (answer["rounds"], answer["classes"], answer["rows"], answer["workers"]) == (5, 3, 90, 0)
     assert answer["bound_holds"] is True
+    margins = answer["margins"]
+    assert margins["least"] <= margins["mean"] <= 1
+    assert margins["shares"] == sorted(margins["shares"])
+    assert (len(margins["grid"]), margins["shares"][-1]) == (len(margins["shares"]), 1)
     assert 0 <= answer["train_error"] <= 1
     assert 0 <= answer["valid_error"] <= 1
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from boost_core import ieee_math
+from tests.boost_core.algorithms.oracle_trees import ImpureLabels
 
 UNIT = 2.0**-20
 CAP = 12 << 20
@@ -182,11 +183,31 @@ def product(grid: Grid, gains: Sequence[Sequence[int]], factors: int, passes: in
     return Learnt(value, says, [cut[0] for level, cut in enumerate(levels) for _ in range(2**level)])
 
 
+def purity(gini: bool) -> Callable[[Sums, Sums], tuple[Any, ...]]:
+    objective = ImpureLabels(gini)
+
+    def leaves(left: Sums, right: Sums) -> tuple[Any, ...]:
+        (left_worth, (left_says,)), (right_worth, (right_says,)) = objective.leaves(left, right)
+        return left_worth, right_worth, left_says, right_says
+
+    return leaves
+
+
+def purest(grid: Grid, gains: Sequence[Sequence[int]], max_leaves: int, gini: bool) -> Learnt:
+    """A tree of labels grown by impurity, its weights half of what a gain is above its row's least one."""
+    weights = [[(g - min(row)) >> 1 for g in row] for row in gains]
+    return as_votes(gains, grow(grid, weights, purity(gini), max_leaves))
+
+
 def single_label(grid: Grid, gains: Sequence[Sequence[int]], max_leaves: int) -> Learnt:
     """A tree of labels, read as votes."""
-    tree = grow(grid, gains, label, max_leaves)
+    return as_votes(gains, grow(grid, gains, label, max_leaves))
+
+
+def as_votes(gains: Sequence[Sequence[int]], tree: Learnt) -> Learnt:
     says = [[1 if c == answer else -1 for c in range(len(gains[0]))] for answer in tree.says]
-    return Learnt(2 * tree.value - sum(map(sum, gains)), says, tree.cuts)
+    won = sum(row[answer] for row, answer in zip(gains, tree.says, strict=True))
+    return Learnt(2 * won - sum(map(sum, gains)), says, tree.cuts)
 
 
 # --- weights and steps --------------------------------------------------------------------------------------------

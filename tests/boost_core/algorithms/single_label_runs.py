@@ -239,6 +239,7 @@ def check_gang(table: Table, body: Body, rounds: int = ROUNDS, seed: int = 0) ->
             assert forest_arrays(member.forest) == forest_arrays(alone.forest)
             assert [record.ln_loss for record in member.records] == [record.ln_loss for record in alone.records]
             assert member.stop_reason == alone.stop_reason
+            assert member.margins == alone.margins
 
 
 def check_same(one: TrainingResult, other: TrainingResult) -> None:

@@ -1,0 +1,1 @@
+"""Published figures, trained again: python -m benchmarks.papers --help."""

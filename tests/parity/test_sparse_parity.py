@@ -1,0 +1,88 @@
+"""Sparse and dense state, any number of members: one model, to the bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from boost_core import sparse_growth, sparse_rule
+from boost_core.catalogue import resolve_config
+from boost_core.collective import Alone
+from boost_core.config import TrainingConfig
+from boost_core.records import Silent
+from boost_core.team import Team
+from boost_core.training import train
+from tests.builders import BinnedTable, Table, bin_table, make_table, member_data, train_alone
+from tests.parity.test_engine_parity import Gang, facts, spread_rows
+
+pytestmark = pytest.mark.parity
+
+ALGORITHMS = {
+    "multiclass_adaboost": {"name": "multiclass_adaboost"},
+    "adaboost_mm exact": {"name": "adaboost_mm", "step": "exact"},
+    "adaboost_mm_fixed": {"name": "adaboost_mm_fixed", "alphas": [0.9, 0.4, 1.7]},
+    "weights and samples": {
+        "name": "adaboost_mm",
+        "class_weight": "balanced",
+        "row_fraction": 0.7,
+        "feature_fraction": 0.6,
+    },
+    "adaboost_m2": {"name": "adaboost_m2", "shrinkage": 0.5},
+}
+
+
+def config_of(name: str, rounds: int = 12, **learner: int) -> TrainingConfig:
+    limits = {"kind": "tree", "max_leaves": 6, **learner}
+    options = {"stopping": {"metric": "log_loss", "patience": 5}} if name == "adaboost_m2" else {}
+    return resolve_config({"algorithm": {**ALGORITHMS[name], "weak_learner": limits}, "rounds": rounds, **options})
+
+
+def dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 1 << 30)
+
+
+def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
+    monkeypatch.setattr(sparse_growth, "FIRST_CLASSES", 3)  # so that nodes need a second search
+
+
+def tables() -> list[tuple[BinnedTable, Table]]:
+    """Few classes, all of them answered in time; more than there are answers; classes without rows, nothing missing."""
+    made = [make_table(160, 4, 3, seed=1), make_table(220, 4, 40, seed=2), make_table(120, 3, 90, seed=3, missing=0.0)]
+    valid = [make_table(60, 4, 3, seed=4), make_table(60, 4, 40, seed=5), make_table(60, 3, 90, seed=6)]
+    return list(zip(map(bin_table, made), valid, strict=True))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_sparse_state_gives_the_model_of_the_dense_one(monkeypatch: pytest.MonkeyPatch, name: str):
+    for binned, valid in tables():
+        dense(monkeypatch)
+        wanted = train_alone(binned, config_of(name), valid=valid)
+        assert len({record.valid_error for record in wanted.records}) > 1
+        sparse(monkeypatch)
+        assert facts(train_alone(binned, config_of(name), valid=valid)) == facts(wanted)
+
+
+def test_nothing_to_learn_gives_the_constant_model(monkeypatch: pytest.MonkeyPatch):
+    table = make_table(80, 3, 5, seed=7)
+    binned = bin_table(replace(table, X=np.zeros_like(table.X), labels=np.arange(80, dtype=np.int32) % 5))
+    found = []
+    for choose in (dense, sparse):
+        choose(monkeypatch)
+        with Team(1) as crew:
+            found.append(train(member_data(binned, valid=table), config_of("adaboost_m2"), Alone(), Silent(), crew))
+    assert len(found[0].records) == 1
+    assert facts(found[1]) == facts(found[0])
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+def test_members_of_a_gang_keep_sparse_state(monkeypatch: pytest.MonkeyPatch, members: int):
+    names = ["multiclass_adaboost", "weights and samples", "multiclass_adaboost"]
+    for number, (name, (binned, valid)) in enumerate(zip(names, tables(), strict=True)):
+        dense(monkeypatch)
+        wanted = facts(train_alone(binned, config_of(name), valid=valid))
+        sparse(monkeypatch)
+        spread = spread_rows(binned.table.n_rows, members, number, empty=1 if members == 3 else None)
+        gang = Gang(binned, spread, valid, spread_rows(valid.n_rows, members, seed=9))
+        for result in gang.train(config_of(name)):
+            assert facts(result) == wanted
