@@ -74,17 +74,21 @@ check: $(VENV)/.dev-stamp
 	@echo "==> import contracts"
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-WITH_DEADLINES := tests/workers tests/service tests/parity tests/faults
-# The engine's tests compute, so they share the cores; those of the workers and the service wait for processes and
-# hold them to deadlines, so they run alone. Where PYTEST_ARGS narrow the choice, one of the two may have nothing to do.
+PROCESSES := tests/service tests/parity tests/faults
+DEADLINES := tests/workers
+# The engine's tests compute and those of the service start processes: either share the cores, each with its own kind.
+# Those of the workers hold each other to deadlines of fractions of a second, so they run alone. Where PYTEST_ARGS narrow
+# the choice, any of the three may have nothing to do.
 NONE_CHOSEN = { status=$$?; [ -n '$(PYTEST_ARGS)' ] && [ $$status -eq 5 ]; }
+SHARED := -n auto --dist loadfile
 
 test: check
 	@echo "==> pytest: the engine, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(WITH_DEADLINES)) \
-		$(PYTEST_ARGS) || $(NONE_CHOSEN)
-	@echo "==> pytest: workers and service"
-	@$(BIN)/python -m pytest $(WITH_DEADLINES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@$(BIN)/python -m pytest $(SHARED) $(addprefix --ignore ,$(PROCESSES) $(DEADLINES)) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@echo "==> pytest: service, parity and faults, on all cores"
+	@$(BIN)/python -m pytest $(SHARED) $(PROCESSES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@echo "==> pytest: workers"
+	@$(BIN)/python -m pytest $(DEADLINES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
 
 test-docker: $(VENV)/.dev-stamp
 	@echo "==> pytest: a cluster by docker compose"
