@@ -51,7 +51,7 @@ def test_workers_of_two_hosts_and_a_database_elsewhere(docker_data: Path, tmp_pa
     first.environment["EDGEWISE_CHECKPOINTS_FOLDER"] = str(checkpoints)
     with database(first, docker_data), running(first):
         assert first.containers("postgres") == []
-        first.compose("cp", "scheduler:/run/edgewise/tls", str(docker_data / "tls"))
+        first.compose("cp", "-a", "scheduler:/run/edgewise/tls", str(docker_data / "tls"))
         second = Cluster(f"{PROJECT}-second", docker_data, 2, FILES)
         second.environment = first.environment | {
             "COMPOSE_PROJECT_NAME": second.name,
