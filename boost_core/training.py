@@ -148,11 +148,11 @@ class _Loop:
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)
-        learner = self.config.weak_learner
+        self.keeper = self.observer if isinstance(self.observer, Keeps) else None
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
         self.decoding = own or plain_decoding(self.algorithm.n_columns, shard.sets is not None)
         self.judge, self.wholes = self._judge(choice.name)
-        self.weak_learner = WEAK_LEARNERS[learner.name](grower, learner.parameters)
+        self.weak_learner = WEAK_LEARNERS[self.config.weak_learner.name](grower, self.config.weak_learner.parameters)
         self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
         self.best = BestRound(self.config.stopping)
         n_classes = int(self.data.class_counts.shape[0])
@@ -391,8 +391,8 @@ class _Loop:
         self.slack, self.perfect = slack, step.perfect
         self._note(record)
         self.observer.round_done(record)
-        if isinstance(self.observer, Keeps):
-            self.observer.keep(self.so_far)
+        if self.keeper is not None:
+            self.keeper.keep(self.so_far)
 
     def _note(self, record: RoundRecord) -> None:
         self.records.append(record)

@@ -124,7 +124,8 @@ class TrainingObserver:
     """
 
     def __init__(self, clock: Clock, progress: Progress, kept: Kept, collective: Collective, reports: Reports) -> None:
-        self._clock, self._progress, self._kept, self._collective = clock, progress, kept, collective
+        self._clock, self._progress, self._kept = clock, progress, kept
+        self._timed = collective if isinstance(collective, Timed) else None
         self._reports, self._writer = reports.speaks, reports.writer
         self._train_before, self._exchanged_before = clock.seconds["train"], self._exchanged()
         base = kept.base
@@ -147,7 +148,7 @@ class TrainingObserver:
             self._progress.rounds_done([self.rounds[-1]])
 
     def _exchanged(self) -> float:
-        return self._collective.seconds_spent if isinstance(self._collective, Timed) else 0.0
+        return 0.0 if self._timed is None else self._timed.seconds_spent
 
     def keep(self, so_far: Callable[[], ModelSoFar]) -> None:
         """The shelf finds the model here if this run breaks."""

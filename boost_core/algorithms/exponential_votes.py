@@ -62,6 +62,18 @@ def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no
 
 
 @kernel
+def _largest(peaks, shift, initial):  # type: ignore[no-untyped-def]
+    """The greatest weight, from the greatest exponents and the initial weights by sign and group, [2, groups] both."""
+    largest = 0.0
+    for sign in range(peaks.shape[0]):
+        for group in range(peaks.shape[1]):
+            if peaks[sign, group] > NO_PAIR:
+                weight = ieee_math.exp_units(np.float64(peaks[sign, group] - shift))
+                largest = max(largest, weight * initial[sign, group])
+    return largest
+
+
+@kernel
 def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[no-untyped-def]
     """values, mass (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
 
@@ -151,11 +163,7 @@ class ExponentialVotes:
         """The gain matrix; peaks: the greatest exponents over all members."""
         by_sign, initial = peaks.reshape(2, -1), self._initial_of()
         shift = int(by_sign.max())
-        largest = 0.0
-        for sign, group in np.argwhere(by_sign > NO_PAIR):
-            weight = ieee_math.exp_units(float(by_sign[sign, group] - shift))
-            largest = max(largest, weight * float(initial[sign, group]))
-        scale = scale_for(largest, self._n_pairs)
+        scale = scale_for(float(_largest(by_sign, shift, initial)), self._n_pairs)
         total = self._fill_all(scores, scale, float(shift))
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total, self._reading)
         return Gains(matrix, np.array([total], np.int64), shift)
