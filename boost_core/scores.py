@@ -40,31 +40,40 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
 
 
 @kernel
+def _has_equal_before(row, label):  # type: ignore[no-untyped-def]
+    """Whether a class before the label has the label's score."""
+    for c in range(label):
+        if row[c] == row[label]:
+            return True
+    return False
+
+
+@kernel
 def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyped-def]
     """Rows whose predicted class is not their label, and rows where a wrong class is at least level (int64 [2]).
 
     copies: int64 [n], how often each row counts, or [0] for once.
     One score column means two classes: the second one is predicted where the score is >= 0.
     """
+    n_columns = scores.shape[1]
     ordinary, strict = np.int64(0), np.int64(0)
     for i in range(start, stop):
         label = labels[i]
         n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
-        if scores.shape[1] == 1:
+        if n_columns == 1:
             margin = scores[i, 0] if label == 1 else -scores[i, 0]
             ordinary += n_copies * ((scores[i, 0] >= 0) != (label == 1))
             strict += n_copies * (margin <= 0)
         else:
-            own = scores[i, label]
-            before, after = False, False
-            level = False
-            for c in range(scores.shape[1]):
-                other = scores[i, c]
-                before |= (c < label) & (other >= own)
-                after |= other > own
-                level |= (c != label) & (other >= own)
-            ordinary += n_copies * (before | after)
-            strict += n_copies * level
+            row = scores[i]
+            own, greatest, n_level = row[label], row[0], np.int64(0)
+            for c in range(n_columns):
+                greatest = row[c] if row[c] > greatest else greatest  # max() is not vectorised here
+            for c in range(n_columns):
+                n_level += 1 if row[c] == own else 0
+            above = greatest > own
+            ordinary += n_copies * (above or (n_level > 1 and _has_equal_before(row, label)))
+            strict += n_copies * (above or n_level > 1)
     return ordinary, strict
 
 

@@ -48,14 +48,15 @@ def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no
     greatest = np.full(TILE_ROWS * n_columns, lowest, scores.dtype)
     for tile in range(start, stop, TILE_ROWS):
         n_rows = min(TILE_ROWS, stop - tile)
-        n_cells = n_rows * n_columns
-        cells[:n_cells] = flat[tile * n_columns : tile * n_columns + n_cells]
+        part = flat[tile * n_columns : (tile + n_rows) * n_columns]
+        for k in range(part.shape[0]):
+            cells[k] = part[k]
         for i in range(n_rows):
             target = targets[tile + i]
             if target >= 0:
                 own[target] = max(own[target], -cells[i * n_columns + target])
                 cells[i * n_columns + target] = lowest
-        for k in range(n_cells):
+        for k in range(part.shape[0]):
             greatest[k] = max(greatest[k], cells[k])
     for k in range(greatest.shape[0]):
         wrong[k % n_columns] = max(wrong[k % n_columns], greatest[k])
@@ -87,7 +88,7 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
     negative = np.empty(TILE_ROWS * n_columns)  # of every cell of a tile
     for k in range(negative.shape[0]):
         negative[k] = weights[0, k % n_columns]
-    gains = np.empty(TILE_ROWS * n_columns, np.int32)
+    gains = np.empty(TILE_ROWS * n_columns, np.int64)
     own = np.empty(TILE_ROWS)
     total = np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
@@ -96,7 +97,7 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
         for k in range(part.shape[0]):
             # a positive exponent, or more than the largest gain, can only be the own label's
             weight = ieee_math.exp_units(min(np.float64(part[k]) - shift, 0.0)) * negative[k]
-            gains[k] = np.int32(ieee_math.round_half_even(min(weight, LARGEST_GAIN)))
+            gains[k] = ieee_math.round_half_even(min(weight, LARGEST_GAIN))
         for i in range(tile, stop):
             own[i - tile] = -np.float64(scores[i, max(targets[i], 0)])
         for k in range(stop - tile):
