@@ -42,10 +42,10 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
 @kernel
 def _has_equal_before(row, label):  # type: ignore[no-untyped-def]
     """Whether a class before the label has the label's score."""
+    found = False
     for c in range(label):
-        if row[c] == row[label]:
-            return True
-    return False
+        found |= row[c] == row[label]
+    return found
 
 
 @kernel
