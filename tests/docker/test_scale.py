@@ -12,6 +12,10 @@ from tests.docker.cluster import PROJECT, Cluster, figures, running, sha256_of, 
 
 pytestmark = [pytest.mark.docker, pytest.mark.docker_all, pytest.mark.timeout(1800)]
 FILES = ("compose.yml", "deploy/compose.scale.yml")
+COPY = """
+mkdir certificates
+docker compose exec -T scheduler tar -c -C /run/edgewise/tls . | tar -x -p --numeric-owner -C certificates
+"""
 
 
 @contextlib.contextmanager
@@ -51,11 +55,11 @@ def test_workers_of_two_hosts_and_a_database_elsewhere(docker_data: Path, tmp_pa
     first.environment["EDGEWISE_CHECKPOINTS_FOLDER"] = str(checkpoints)
     with database(first, docker_data), running(first):
         assert first.containers("postgres") == []
-        first.compose("cp", "-a", "scheduler:/run/edgewise/tls", str(docker_data / "tls"))
+        first.shell(COPY, docker_data)
         second = Cluster(f"{PROJECT}-second", docker_data, 2, FILES)
         second.environment = first.environment | {
             "COMPOSE_PROJECT_NAME": second.name,
-            "EDGEWISE_CERTIFICATES_FOLDER": str(docker_data / "tls"),
+            "EDGEWISE_CERTIFICATES_FOLDER": str(docker_data / "certificates"),
         }
         try:
             second.compose("up", "-d", "--no-deps", "--scale", "worker=2", "worker")
