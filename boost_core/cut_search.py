@@ -8,7 +8,7 @@ from boost_core.objective import cut_value
 
 
 @inner
-def _consider(best, value, kind, last_left, missing_left):  # type: ignore[no-untyped-def]
+def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-untyped-def]
     """Keep a candidate if it is better than the best one so far (best: IN/OUT, a record's first fields)."""
     if value > best[VALUE]:
         best[VALUE] = value
@@ -35,12 +35,12 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, best):  # t
             for c in range(n_channels + 1):
                 left[c] = below[c] + hist[missing, c]
             if left[n_channels] < n_rows:
-                _consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)
+                consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)
         if 0 < below[n_channels] < n_rows:
             value = cut_value(objective, sums, below, n_channels)
-            _consider(best, value, 0, last_left, 0 if n_missing > 0 else 1)
+            consider(best, value, 0, last_left, 0 if n_missing > 0 else 1)
     if 0 < n_missing < n_rows:
-        _consider(best, cut_value(objective, sums, hist[missing], n_channels), 1, 0, 1)
+        consider(best, cut_value(objective, sums, hist[missing], n_channels), 1, 0, 1)
 
 
 @kernel

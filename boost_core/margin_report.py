@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from boost_core.collective import Collective
 from boost_core.fitted import ALL_COLUMNS, Fitted, Speech
-from boost_core.margins import vote_margins
 from boost_core.scores import Scores
 from boost_core.shard import Shard
 
@@ -40,13 +39,12 @@ def margin_report(
     """Of the scores of this member's rows; reach: of `reach_of`. None where leads have no such unit."""
     if reach <= 0:
         return None
-    counts, total, least = np.zeros(GRID.shape[0] + 1, np.int64), 0, 2.0
-    for span, block in scores.blocks():
-        margins = leads(block, rows.labels[span], float(reach))
-        often = np.ones(margins.shape[0], np.int64) if rows.copies is None else rows.copies[span]
-        np.add.at(counts, np.searchsorted(GRID, margins, side="left"), often)
-        total += int((np.rint(margins / MEAN_UNIT).astype(np.int64) * often).sum())
-        least = min(least, float(margins.min(initial=2.0)))
+    margins = scores.leads(rows.labels) / float(reach)
+    often = np.ones(margins.shape[0], np.int64) if rows.copies is None else rows.copies
+    counts = np.zeros(GRID.shape[0] + 1, np.int64)
+    np.add.at(counts, np.searchsorted(GRID, margins, side="left"), often)
+    total = int((np.rint(margins / MEAN_UNIT).astype(np.int64) * often).sum())
+    least = float(margins.min(initial=2.0))
     summed = collective.sum(np.append(counts, total))
     n_rows = int(summed[:-1].sum())
     return MarginReport(
@@ -56,13 +54,6 @@ def margin_report(
         shares=tuple((np.cumsum(summed[:-2]) / n_rows).tolist()),
         least_edge=min(edges),
     )
-
-
-def leads(scores: NDArray[np.integer], labels: NDArray[np.int32], reach: float) -> NDArray[np.float64]:
-    """Margins of a block of rows, float64 [n]; scores [n, n_columns]."""
-    if scores.shape[1] == 1:
-        return np.asarray(np.where(labels == 1, scores[:, 0], -scores[:, 0]) / reach)
-    return vote_margins(scores.astype(np.float64), labels, reach)
 
 
 def reach_of(rounds: Sequence[Fitted], multipliers: Sequence[Integers], n_columns: int) -> int:

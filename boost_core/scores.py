@@ -78,6 +78,20 @@ def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyp
 
 
 @kernel
+def _leads(scores, labels, leads):  # type: ignore[no-untyped-def]
+    """leads (OUT, int64 [n]): own score less the greatest other one; with one column the score towards the label."""
+    for i in range(scores.shape[0]):
+        label = labels[i]
+        if scores.shape[1] == 1:
+            leads[i] = scores[i, 0] if label == 1 else -np.int64(scores[i, 0])
+        else:
+            best = scores[i, 0 if label > 0 else 1]
+            for c in range(scores.shape[1]):
+                best = scores[i, c] if c != label and scores[i, c] > best else best
+            leads[i] = np.int64(scores[i, label]) - best
+
+
+@kernel
 def _argmax(scores, classes):  # type: ignore[no-untyped-def]
     """classes (OUT, int32 [n]): predicted class of every row; ties go to the smallest index."""
     for i in range(scores.shape[0]):
@@ -175,6 +189,13 @@ class Scores:
     def blocks(self) -> Iterator[tuple[slice, NDArray[np.integer]]]:
         """All scores, in blocks of rows [n, n_columns] with the rows they are of."""
         yield slice(0, self.values.shape[0]), self.values
+
+    def leads(self, labels: NDArray[np.int32]) -> NDArray[np.int64]:
+        """By how much each row's own label is ahead of the best wrong one, in score units, int64 [n_rows]; where one
+        column stands for two classes, its score towards the label."""
+        found = np.empty(labels.shape[0], np.int64)
+        _leads(self.values, labels, found)
+        return found
 
     def wide(self) -> "Scores":
         """A copy with room for all that may come."""

@@ -92,6 +92,17 @@ def _count_errors(labels, copies, own, start, touched, held, first, stop):  # ty
     return ordinary, strict
 
 
+@kernel
+def _leads(n_classes, own, start, held, leads):  # type: ignore[no-untyped-def]
+    """As scores._leads: an untouched wrong label, if there is one, has the score 0."""
+    for i in range(own.shape[0]):
+        first, stop = start[i], start[i + 1]
+        best = np.int64(0) if stop - first < n_classes - 1 else np.int64(held[first])
+        for k in range(first, stop):
+            best = max(best, np.int64(held[k]))
+        leads[i] = own[i] - best
+
+
 @dataclass
 class SparseScores(Scores):
     """Scores of rows with these labels (int32 [n_rows]); changes only through `add`. `values` is not used.
@@ -169,6 +180,14 @@ class SparseScores(Scores):
             entries = slice(starts[0], starts[-1])
             scores[np.repeat(local, np.diff(starts)), self.touched[entries]] += self.held[entries]
             yield rows, scores
+
+    def leads(self, labels: Labels) -> Integers:
+        """See Scores.leads; labels: those of the rows."""
+        if self.base.any():
+            return np.concatenate([Scores(block).leads(labels[rows]) for rows, block in self.blocks()])
+        found = np.empty(labels.shape[0], np.int64)
+        _leads(self.n_classes, self.own, self.start, self.held, found)
+        return found
 
     def wide(self) -> Scores:
         """A copy with room for all that may come."""

@@ -11,7 +11,8 @@ are those of cut_search.py.
 
 import numpy as np
 
-from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
+from boost_core.cut import FEATURE, NO_CUT, VALUE
+from boost_core.cut_search import consider
 from boost_core.jit import inner, kernel
 
 NOTHING = -(1 << 61)  # below every sum, and two of them still fit int64
@@ -165,16 +166,6 @@ def _hot_sides(below, added, total):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _consider(best, value, kind, last_left, missing_left):  # type: ignore[no-untyped-def]
-    """Keep a candidate if it is better than the best one so far."""
-    if value > best[VALUE]:
-        best[VALUE] = value
-        best[KIND] = kind
-        best[BIN] = last_left
-        best[MISSING_LEFT] = missing_left
-
-
-@inner
 def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ignore[no-untyped-def]
     """Best cut of a feature, in the order of ties of cut_search.search_feature; returns the greatest hot sum of a side.
 
@@ -200,18 +191,18 @@ def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ig
             left, right = _hot_sides(below, missing, total)
             greatest = max(greatest, left, right)
             value = max(left, maxima[2, b]) + max(right, maxima[1, b])
-            _consider(best, value, 0, b, 1)
+            consider(best, value, 0, b, 1)
         if 0 < n_below < n_rows:
             left, right = _hot_sides(below, nothing, total)
             greatest = max(greatest, left, right)
             with_missing = maxima[3, b] if n_missing > 0 else maxima[1, b]
             value = max(left, maxima[0, b]) + max(right, with_missing)
-            _consider(best, value, 0, b, 0 if n_missing > 0 else 1)
+            consider(best, value, 0, b, 0 if n_missing > 0 else 1)
     if 0 < n_missing < n_rows:
         left, right = _hot_sides(missing, nothing, total)
         greatest = max(greatest, left, right)
         value = max(left, maxima[2, MOST_CODES]) + max(right, maxima[0, n_thresholds])
-        _consider(best, value, 1, 0, 1)
+        consider(best, value, 1, 0, 1)
     return greatest
 
 

@@ -35,6 +35,21 @@ def test_errors_and_predictions(shape: tuple[int, int], dtype: type):
     assert classes.tolist() == [reference.predicted_class(row) for row in values.tolist()]
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("n_columns", [1, 2, 7])
+def test_leads_are_over_the_best_wrong_label(n_columns: int, dtype: type):
+    random = np.random.default_rng(n_columns)
+    values = random.integers(-(1 << 30), 1 << 30, (40, n_columns)).astype(dtype)
+    labels = random.integers(0, max(n_columns, 2), 40).astype(np.int32)
+    wanted = [
+        (row[0] if label == 1 else -row[0])
+        if n_columns == 1
+        else row[label] - max(score for c, score in enumerate(row) if c != label)
+        for row, label in zip(values.tolist(), labels.tolist(), strict=True)
+    ]
+    assert Scores(values).leads(labels).tolist() == wanted
+
+
 def test_ties_are_predicted_as_the_smallest_class_and_counted_as_strict_errors():
     values = np.zeros((3, 3), np.int32)
     labels = np.array([0, 1, 2], np.int32)

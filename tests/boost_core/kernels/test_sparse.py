@@ -44,6 +44,7 @@ def test_sparse_scores_are_those_of_all_pairs(monkeypatch: pytest.MonkeyPatch, n
                 scores.widen(np.array([units]), one_tree(tree, Speech.LABEL))
                 scores.add(Part(tree), Speech.LABEL, units, tree.leaf_of_row, team)
             assert written_out(sparse) == written_out(sparse.wide()) == dense.values.tolist()
+            assert sparse.leads(labels).tolist() == dense.leads(labels).tolist()
             for often in (None, copies):
                 assert sparse.count_errors(labels, team, None, often) == dense.count_errors(labels, team, None, often)
     assert sparse.own.dtype == np.int64
