@@ -41,7 +41,8 @@ class Grower:
         slices = slice_features(self.binning, self.collective.rank, self.collective.size)
         alone = self.collective.size == 1
         self._lone = _LoneGrower(self.shard, self.binning, self.team) if alone else None
-        self._sparse = SparseMember(self.shard, self.binning, slices, self.collective, self.team)
+        self._sparse: SparseMember | None = None  # made where gains are sparse
+        self._slices = slices
         self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
 
     def offer(self, binning: Binning) -> None:
@@ -51,7 +52,8 @@ class Grower:
             self._lone.offer(binning)
         if self._gang is not None:
             self._gang.binning = binning
-        self._sparse.binning = binning
+        if self._sparse is not None:
+            self._sparse.binning = binning
 
     def grow(
         self,
@@ -68,6 +70,9 @@ class Grower:
         n_outputs: numbers in a leaf's payload; max_depth: most cuts above a leaf.
         """
         if isinstance(gains, SparseGains):  # single-label weak learners only
+            self._sparse = self._sparse or SparseMember(
+                self.shard, self.binning, self._slices, self.collective, self.team
+            )
             return self._sparse.grow(gains, sums, (max_leaves, max_depth))
         if self._lone is not None:
             return self._lone.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)

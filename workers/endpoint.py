@@ -87,7 +87,12 @@ class Endpoint:
         except OSError as error:
             raise MemberLost(f"{roster.name(other)} could not be reached: {error}") from error
         if self._certificates is not None:
-            connection = self._certificates.calling.wrap_socket(connection, do_handshake_on_connect=False)
+            try:
+                connection.getpeername()  # as in reception.py
+                connection = self._certificates.calling.wrap_socket(connection, do_handshake_on_connect=False)
+            except OSError as error:
+                connection.close()
+                raise MemberLost(f"{roster.name(other)} ended the connection before its TLS began: {error}") from error
         self._calling = connection
         try:
             introduce(connection, roster, rank, other, deadline)

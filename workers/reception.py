@@ -33,6 +33,7 @@ class Caller:
         connection.setblocking(False)
         self.connection = connection
         if certificates is not None:
+            connection.getpeername()  # raises where it was reset: wrapping would lose the open socket
             self.connection = certificates.listening.wrap_socket(
                 connection, server_side=True, do_handshake_on_connect=False
             )
@@ -122,7 +123,12 @@ class Reception:
             return  # it went away before it was accepted
         except OSError as error:
             raise CollectiveError(f"this member's endpoint is closed: {error}") from error
-        caller = Caller(connection, self._certificates)
+        try:
+            caller = Caller(connection, self._certificates)
+        except OSError as error:  # it was reset before its TLS could begin
+            logger.info("Dropped a connection to member %d: %s", self._rank, error)
+            connection.close()
+            return
         self._callers[caller.connection.fileno()] = caller
 
     def hear(self, ready: set[int]) -> None:

@@ -1,6 +1,7 @@
 """How members find and trust each other: secrets, strangers, silence."""
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -243,6 +244,19 @@ def test_who_speaks_in_the_clear_stays_out_of_a_gang_with_certificates() -> None
         member = endpoints[1].connect(roster, 1, 60.0)
         assert_sums([listening.result(), member])
     for endpoint in (*endpoints, in_the_clear):
+        endpoint.close()
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_strangers_that_reset_their_connections_disturb_nobody(encrypted: bool) -> None:
+    roster, endpoints = open_endpoints(2, certificates=certificates() if encrypted else None)
+    for said in (b"", b"something"):
+        stranger = call(endpoints[0])
+        stranger.sendall(said)
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        stranger.close()
+    assert_sums(in_threads(lambda rank: endpoints[rank].connect(roster, rank, 30.0), 2))
+    for endpoint in endpoints:
         endpoint.close()
 
 
