@@ -6,14 +6,20 @@ to return.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from distributed import Client
+from distributed.client import ClosedClientError
 
-from workers.errors import TrainingFailed
+from boost_core.errors import BoostError
+from workers.errors import TrainingFailed, WorkersError
+
+GRACE_SECONDS = 1.0  # for answers of which each has its own limit
 
 
 class SchedulerLost(TrainingFailed):
@@ -33,24 +39,30 @@ class WorkerNews:
 def bounded(client: Client, call: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
     """A method of the client, or a coroutine function for its loop, with a time limit.
 
-    Errors: the call's own; TimeoutError, which also comes if the client is closed under the call. Then Dask would
-    wait for ever for a loop that has ended.
+    Errors: the call's own; if the client is closed under the call, ClosedClientError or TimeoutError. Dask's own
+    `sync` would then wait for ever for a loop that has ended, or fail on a result it never had.
     """
-    begun: list[Coroutine[Any, Any, Any]] = []
+    runner: Any = client.loop
+    loop: asyncio.AbstractEventLoop = runner.asyncio_loop
+    question = _ask(call, *arguments)
     try:
-        return client.sync(_noting(begun, partial(call, *arguments)), callback_timeout=seconds)
+        asked = asyncio.run_coroutine_threadsafe(question, loop)
+        try:
+            return asked.result(seconds)
+        except TimeoutError:
+            if not loop.is_closed():
+                asked.cancel()
+            raise TimeoutError(f"no answer in {seconds:g} s") from None
+        except CancelledError as error:
+            raise ClosedClientError(f"the connection to {describe(client)} was closed under a call") from error
     finally:
-        close_unstarted(begun)
+        close_unstarted([question])
 
 
-def _noting(begun: list[Coroutine[Any, Any, Any]], call: Callable[..., Any]) -> Callable[..., Any]:
-    def noted() -> Any:
-        answer = call()
-        if inspect.iscoroutine(answer):
-            begun.append(answer)
-        return answer
-
-    return noted
+async def _ask(call: Callable[..., Any], *arguments: Any) -> Any:
+    """The client's methods give coroutines when they are called on its loop, as here."""
+    answer = call(*arguments)
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def close_unstarted(begun: Sequence[Coroutine[Any, Any, Any]]) -> None:
@@ -80,6 +92,19 @@ def known_workers(client: Client, seconds: float) -> dict[str, WorkerNews]:
     }
 
 
+@contextmanager
+def losing_the_scheduler(client: Client) -> Iterator[None]:
+    """Whatever fails because the client was closed meanwhile is the loss of the scheduler. Errors: SchedulerLost."""
+    try:
+        yield
+    except (WorkersError, BoostError):
+        raise
+    except Exception as error:  # a client that is closed fails in several ways, at any call
+        if client.status == "running":
+            raise
+        raise SchedulerLost(f"the connection to the scheduler of {describe(client)} was lost: {error!r}") from error
+
+
 def describe(client: Client) -> str:
     """What to call a cluster in messages."""
     return str(client.scheduler.address) if client.scheduler else "the cluster"
@@ -97,15 +122,15 @@ def call_workers(
     begun: list[Coroutine[Any, Any, Any]] = []
 
     async def call(worker: str) -> Any:
-        run = partial(client.run, function, *arguments, workers=[worker], on_error="return")
-        return (await asyncio.wait_for(_noting(begun, run)(), seconds))[worker]
+        async with asyncio.timeout(seconds):
+            return (await client.run(function, *arguments, workers=[worker], on_error="return"))[worker]
 
     async def call_all() -> list[Any]:
         begun.extend(map(call, workers))
         return await asyncio.gather(*begun, return_exceptions=True)
 
     try:
-        answers = bounded(client, call_all, seconds=seconds + 1.0)
+        answers = bounded(client, call_all, seconds=seconds + GRACE_SECONDS)
     except Exception as error:  # see known_workers
         answers = [error] * len(workers)
     finally:

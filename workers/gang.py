@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributed import Client, Future
-from distributed.client import ClosedClientError
 
 from workers import plugin
 from workers.assignment import assign, reassign
-from workers.cluster_calls import bounded
+from workers.cluster_calls import bounded, losing_the_scheduler
 from workers.gang_leases import GivenUp, Held, Wanted, hold_workers
 from workers.gang_member import Ticket, train_member
 from workers.gang_watch import PREFIX, Gang, Watch, subscribed
@@ -73,12 +72,13 @@ def train_on_gang(
     nothing is left on the cluster, whatever happened; a worker that was frozen is free once it has woken.
     """
     settings, receiver = settings or GangSettings(), Receiver(progress)
-    plugin.register(client)
 
     def attempt(job: TrainingJob, plan: Plan) -> list[MemberOutcome]:
         return run_gang(job, client, plan, (progress, receiver), settings)
 
     try:
+        with losing_the_scheduler(client):
+            plugin.register(client)
         outcomes = Recovery(client, job, progress, settings.recoveries).run(attempt, n_workers)
     except GivenUp:
         return untrained(job)
@@ -101,7 +101,7 @@ def run_gang(
         avoid=plan.avoid,
         settle_seconds=None if plan.first else settings.settle_seconds,
     )
-    with hold_workers(client, wanted) as held:
+    with hold_workers(client, wanted) as held, losing_the_scheduler(client):
         tickets = make_tickets(job, held, settings, plan)
         plan.assignments = {a: t.assignment for a, t in zip(held.addresses, tickets, strict=True)}
         with subscribed(client, tickets[0].topic) as news, submitted(client, held, tickets) as futures:
@@ -154,7 +154,7 @@ def submitted(client: Client, held: Held, tickets: list[Ticket]) -> Iterator[lis
         yield futures
     finally:
         left = [future for future in futures if not future.done()]
-        with suppress(ClosedClientError, RuntimeError, TimeoutError):  # then the scheduler has dropped them
+        with suppress(Exception):  # a scheduler that is gone has dropped them; what broke the gang matters more
             bounded(client, client.cancel, left, seconds=CANCEL_SECONDS)
         for future in futures:
             future.release()
