@@ -18,6 +18,36 @@ from boost_core.jit import inner, kernel
 NOTHING = -(1 << 61)  # below every sum, and two of them still fit int64
 MOST_CODES = 257  # bins of a feature, with that of missing values
 LINE = 8  # sums of a cache line
+FEATURES = 4  # whose sums are made in one pass over the entries
+
+
+@inner
+def _add_entries(bins, of_row, gains, segment, bin_start, features, sums):  # type: ignore[no-untyped-def]
+    """sums (IN/OUT, int64 [bins of the features]) += the gains of a segment of entries, by the bins of their rows.
+
+    FEATURES a pass, so that an entry is read once for them; unsigned indices need no check for negative ones.
+    """
+    origin = bin_start[features[0]]
+    for j in range(features[0], features[1], FEATURES):
+        if j + FEATURES <= features[1]:
+            codes = (bins[j], bins[j + 1], bins[j + 2], bins[j + 3])
+            parts = (
+                sums[bin_start[j] - origin :],
+                sums[bin_start[j + 1] - origin :],
+                sums[bin_start[j + 2] - origin :],
+                sums[bin_start[j + 3] - origin :],
+            )
+            for e in range(np.uint64(segment[0]), np.uint64(segment[1])):
+                row, gain = np.uint64(of_row[e]), gains[e]
+                parts[0][np.uint64(codes[0][row])] += gain
+                parts[1][np.uint64(codes[1][row])] += gain
+                parts[2][np.uint64(codes[2][row])] += gain
+                parts[3][np.uint64(codes[3][row])] += gain
+        else:
+            for last in range(j, features[1]):
+                part = sums[bin_start[last] - origin :]
+                for e in range(np.uint64(segment[0]), np.uint64(segment[1])):
+                    part[np.uint64(bins[last, np.uint64(of_row[e])])] += gains[e]
 
 
 @kernel
@@ -35,15 +65,14 @@ def fill_table(bins, entries, rows, counts, bin_start, features, table):  # type
         width = min(LINE, n_hot + 1 - first)
         sums[:width] = 0
         for c in range(width):
+            if first + c < n_hot:
+                segment = (starts[first + c], starts[first + c + 1])
+                _add_entries(bins, of_row, gains, segment, bin_start, features, sums[c])
+                continue
             for j in range(features[0], features[1]):
-                codes, part = bins[j], sums[c, bin_start[j] - first_bin :]
-                if first + c == n_hot:
-                    for k in range(rows.shape[0]):
-                        part[np.uint64(codes[rows[k]])] += counts[rows[k]]
-                else:
-                    # unsigned indices need no check for negative ones
-                    for e in range(np.uint64(starts[first + c]), np.uint64(starts[first + c + 1])):
-                        part[np.uint64(codes[np.uint64(of_row[e])])] += gains[e]
+                part = sums[c, bin_start[j] - first_bin :]
+                for k in range(rows.shape[0]):
+                    part[np.uint64(bins[j, rows[k]])] += counts[rows[k]]
         for b in range(n_bins):
             for c in range(width):
                 table[first_bin + b, first + c] = sums[c, b]
@@ -108,18 +137,24 @@ def count_entries(rows, cold):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _sort_by_code(codes, places, labels, gains, starts, sorted_labels, sorted_gains):  # type: ignore[no-untyped-def]
-    """Labels and gains in order of codes (OUT): those of code c from starts[c] (OUT, int64 [MOST_CODES + 2]) on."""
+def _sort_by_code(codes, places, labels, gains, starts, own_codes, sorted_labels, sorted_gains):  # type: ignore[no-untyped-def]
+    """Labels and gains in order of codes (OUT): those of code c from starts[c] (OUT, int64 [MOST_CODES + 2]) on.
+
+    own_codes: scratch uint8 [m], the entries' codes, so that they are gathered once. Unsigned indices need no check for
+    negative ones.
+    """
     starts[:] = 0
     for k in range(labels.shape[0]):
-        starts[np.int64(codes[places[k]]) + 2] += 1
+        code = codes[np.uint64(places[k])]
+        own_codes[k] = code
+        starts[np.uint64(code) + np.uint64(2)] += 1
     for c in range(2, starts.shape[0]):
         starts[c] += starts[c - 1]
     # starts[c + 1] moves from where code c begins to where it ends
     for k in range(labels.shape[0]):
-        code = np.int64(codes[places[k]])
-        to = starts[code + 1]
-        starts[code + 1] = to + 1
+        after = np.uint64(own_codes[k]) + np.uint64(1)
+        to = np.uint64(starts[after])
+        starts[after] = to + np.uint64(1)
         sorted_labels[to], sorted_gains[to] = labels[k], gains[k]
 
 
@@ -127,9 +162,10 @@ def _sort_by_code(codes, places, labels, gains, starts, sorted_labels, sorted_ga
 def _add_code(code, entries, sums, largest):  # type: ignore[no-untyped-def]
     """Add the entries of a code to the sums (IN/OUT); returns the greatest sum. entries = (starts, labels, gains)."""
     starts, labels, gains = entries
-    for k in range(starts[code], starts[code + 1]):
-        total = sums[labels[k]] + gains[k]
-        sums[labels[k]] = total
+    for k in range(np.uint64(starts[code]), np.uint64(starts[code + 1])):
+        label = np.uint64(labels[k])
+        total = sums[label] + gains[k]
+        sums[label] = total
         largest = max(largest, total)
     return largest
 
@@ -219,7 +255,11 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
     """
     bin_start, n_thresholds, has_missing, origin, first = layout
     places, labels, gains = cold
-    sorted_labels, sorted_gains = np.empty_like(labels), np.empty_like(gains)
+    own_codes, sorted_labels, sorted_gains = (
+        np.empty(labels.shape[0], np.uint8),
+        np.empty_like(labels),
+        np.empty_like(gains),
+    )
     starts, sums = np.empty(MOST_CODES + 2, np.int64), np.empty(n_labels, np.int64)
     maxima = np.full((4, MOST_CODES + 1), floor, np.int64)
     best[VALUE] = NO_CUT
@@ -227,7 +267,7 @@ def search_sparse(table, layout, features, floor, codes, cold, n_labels, best): 
     for j in range(features[0], features[1]):
         part, m = table[bin_start[j] - origin : bin_start[j + 1] - origin], n_thresholds[j]
         if labels.shape[0] > 0 and (m > 0 or has_missing[j]):
-            _sort_by_code(codes[j - first], places, labels, gains, starts, sorted_labels, sorted_gains)
+            _sort_by_code(codes[j - first], places, labels, gains, starts, own_codes, sorted_labels, sorted_gains)
             entries = (starts, sorted_labels, sorted_gains)
             _sweep(entries, m, False, True, sums, maxima[0])
             _sweep(entries, m, False, False, sums, maxima[1])
