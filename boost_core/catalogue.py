@@ -12,7 +12,7 @@ from boost_core.algorithms.adaboost_mm import AdaBoostMM
 from boost_core.algorithms.adaboost_mm_fixed import AdaBoostMMFixed
 from boost_core.algorithms.adaboost_mr import AdaBoostMR
 from boost_core.algorithms.all_pairs import AllPairs
-from boost_core.algorithms.base import Algorithm
+from boost_core.algorithms.base import Algorithm, PlansRounds, RefusesSettings
 from boost_core.algorithms.cd_mcboost import CDMCBoost
 from boost_core.algorithms.ecoc import Ecoc
 from boost_core.algorithms.gd_mcboost import GDMCBoost
@@ -224,10 +224,22 @@ def _resolve_weak_learner(
 
 
 def refuse_classes(config: TrainingConfig, n_classes: int) -> None:
-    """Errors: ConfigError if the algorithm cannot learn so many classes."""
-    message = ALGORITHMS[config.algorithm.name].refusal(n_classes)
+    """Errors: ConfigError if the algorithm cannot learn so many classes, or not with these settings."""
+    name, parameters = config.algorithm.name, config.algorithm.parameters
+    message = ALGORITHMS[name].refusal(n_classes)
     if message:
         raise ConfigError([(("algorithm", "name"), message)])
+    algorithm: object = ALGORITHMS[name]
+    if isinstance(algorithm, RefusesSettings):
+        refused = algorithm.settings_refusal(parameters, n_classes, config.rounds)
+        if refused is not None:
+            raise ConfigError([(("algorithm", refused[0]), f"{name}: {refused[1]}")])
+
+
+def plans_rounds(config: TrainingConfig) -> bool:
+    """Whether every round depends on how many there will be, so that a finished run cannot go on."""
+    algorithm: object = ALGORITHMS[config.algorithm.name]
+    return isinstance(algorithm, PlansRounds) and algorithm.plans_rounds(config.algorithm.parameters)
 
 
 def refuse_missing_validation(config: TrainingConfig, has_valid: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from boost_core.binning import Binning
+from boost_core.catalogue import plans_rounds
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.model import Feature, Label, Model
@@ -68,8 +69,8 @@ def refuse_other_kind(
     if config.rounds < model.forest.n_rounds:
         had = f"the model has {model.forest.n_rounds} rounds already, got rounds {config.rounds}"
         problems.append(f"{had}; rounds counts those of the model too")
-    if config.algorithm.name == "os_zero_one":
-        problems.append("os_zero_one plans all of its rounds before the first one; train it anew")
+    if plans_rounds(config):
+        problems.append(f"{config.algorithm.name} plans all of its rounds before the first one; train it anew")
     if problems:
         raise ConfigError([(HERE, problem) for problem in problems])
 
