@@ -170,7 +170,7 @@ class RefusesSettings(Protocol):
 
 @runtime_checkable
 class PlansRounds(Protocol):
-    """An algorithm (the class) that may plan all of its rounds before the first one: no run can be longer afterwards."""
+    """An algorithm (the class) that may plan all of its rounds before the first one: no run can go on afterwards."""
 
     @staticmethod
     def plans_rounds(parameters: Mapping[str, Any]) -> bool:

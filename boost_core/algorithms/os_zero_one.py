@@ -1,6 +1,6 @@
 """The optimal strategy of the boosting game for the 0-1 loss (Mukherjee & Schapire 2010): boost by majority, K classes.
 
-Or for another proper loss, which is at least 1 where a row is lost (vote_recursion.py; for games that are not too long).
+Or for another proper loss, which is at least 1 where a row is lost (vote_recursion.py), if the game is not too long.
 
 The number of rounds T is known. With r rounds to come after this one, s the votes of a row and phi its potential,
 
@@ -41,7 +41,7 @@ LOSS = Parameter(
     "string",
     ZERO_ONE,
     "what a row is worth after the last round, u its lead in votes: zero_one: 1 if u <= 0; hinge: max(0, 1 - u); "
-    "exponential, logistic: sum over the wrong labels of exp(-u), of log2(1 + exp(-u)). All but zero_one limit the rounds",
+    "exponential, logistic: sum over the wrong labels of exp(-u), log2(1 + exp(-u)). All but zero_one limit the rounds",
     choices=LOSSES,
 )
 

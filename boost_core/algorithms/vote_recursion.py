@@ -1,4 +1,4 @@
-"""The potential of the boosting game for any proper loss, by recursion (Mukherjee & Schapire 2010, eq. 4 and Theorem 4).
+"""The potential of the boosting game for any proper loss, by recursion (Mukherjee & Schapire 2010, Theorem 4).
 
 A proper loss falls with the true label's votes and rises with the others'. With u_l the votes by which wrong label l
 trails, p the chance of a vote for the true label and q that of one for any wrong label,
@@ -141,7 +141,7 @@ class VoteTable:
 
     def _losses(self, trails: Integers, own: Integers, unlisted: int) -> Floats:
         """trails: int64 [n_states, labels], the least one first; unlisted: further labels without votes."""
-        # a game has no trails beyond these; the constant model of a run without a step may, and nobody asks for its loss
+        # no game has trails beyond these; the constant of a run without a step may, and nobody asks for its loss
         trails, own = (np.clip(each, -self._rounds, self._rounds) + self._rounds for each in (trails, own))
         of_trail = (OF_WORST | OF_ALL)[self._loss]
         known = np.array([of_trail(u) for u in range(-self._rounds, self._rounds + 1)])

@@ -114,7 +114,10 @@ def test_the_table_of_states_is_the_recursion(loss: str, n_wrong: int, rounds: i
         votes = random.multinomial(played, np.full(n_wrong + 1, 1 / (n_wrong + 1)), size=20)
         states = np.sort(votes[:, :1] - votes[:, 1:], axis=1)
         for u, costs in zip(states.tolist(), table.costs(states, rounds - played - 1), strict=True):
-            after = [[trail + 1 for trail in u], *([trail - (c == j) for c, trail in enumerate(u)] for j in range(n_wrong))]
+            after = [
+                [trail + 1 for trail in u],
+                *([trail - (c == j) for c, trail in enumerate(u)] for j in range(n_wrong)),
+            ]
             wanted = [oracle.potential_of_loss(tuple(sorted(each)), rounds - played - 1, p, loss) for each in after]
             assert costs.tolist() == wanted
 
