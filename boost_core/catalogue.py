@@ -116,7 +116,7 @@ def parameters_of(algorithm: type[Algorithm]) -> tuple[Parameter, ...]:
 
 
 def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
-    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed, stopping and calibration.
+    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed, stopping, calibration and conditions.
 
     Errors: ConfigError with every problem found, each at its place in the body.
     """
@@ -129,9 +129,25 @@ def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
     calibration = body.get("calibration")
     if calibration is not None and calibration not in CALIBRATIONS:
         problems.append((("calibration",), f"must be null or one of {', '.join(CALIBRATIONS)}, got {calibration!r}"))
+    conditions = body.get("conditions", False)
+    problems += _refused_conditions(conditions, algorithm, weak_learner)
     if problems or algorithm is None or weak_learner is None:
         raise ConfigError(problems)
-    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"], stopping, calibration)
+    numbers = (run["rounds"], run["max_bins"], run["seed"])
+    return TrainingConfig(algorithm, weak_learner, *numbers, stopping, calibration, conditions)
+
+
+def _refused_conditions(wanted: Any, algorithm: Choice | None, weak_learner: Choice | None) -> list[Problem]:
+    """Conditions are about weak learners that answer with one label, and costs of every label."""
+    here: Location = ("conditions",)
+    if not isinstance(wanted, bool):
+        return [(here, f"must be true or false, got {wanted!r}")]
+    if not wanted or algorithm is None or weak_learner is None:
+        return []
+    if weak_learner.name == SingleLabelTree.kind and algorithm.name != AdaBoost.name:
+        return []
+    message = f"{algorithm.name} with {weak_learner.name!r} does not answer with one label of all, which they are about"
+    return [(here, f"{message}; they go with the weak learner {SingleLabelTree.kind!r}")]
 
 
 def _resolve_stopping(given: Any) -> tuple[Stopping | None, list[Problem]]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from boost_core.binning import Binning
 from boost_core.catalogue import plans_rounds
+from boost_core.conditions import Conditions
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.model import Feature, Label, Model
@@ -19,7 +20,7 @@ from boost_core.records import RoundRecord
 from boost_core.replay import rounds_of
 from boost_core.start import ModelSoFar
 
-MAY_DIFFER = ("rounds", "stopping", "calibration")
+MAY_DIFFER = ("rounds", "stopping", "calibration", "conditions")
 HERE = ("warm_start",)
 MOST_SHOWN = 5
 
@@ -58,6 +59,7 @@ def _record(model: Model, number: int) -> RoundRecord:
         valid_error=None if math.isnan(valid_error) else valid_error,
         n_leaves=int(np.ptp(forest.leaf_start[trees])),
         bytes_reduced=0,
+        conditions=None if model.conditions is None else Conditions.from_figures(model.conditions[number].tolist()),
     )
 
 

@@ -171,7 +171,7 @@ def _plain(record: RoundRecord) -> dict[str, Any]:
 def _record(values: Mapping[str, Any]) -> RoundRecord:
     """The inverse of `_plain`."""
     strict = values["strict_train_error"]
-    return RoundRecord(**{**values, "strict_train_error": math.nan if strict is None else strict})
+    return RoundRecord.from_dict({**values, "strict_train_error": math.nan if strict is None else strict})
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:
