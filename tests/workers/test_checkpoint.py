@@ -13,6 +13,7 @@ import pytest
 
 from boost_core.binning import make_binning
 from boost_core.catalogue import resolve_config
+from boost_core.conditions import Conditions
 from boost_core.records import RoundRecord
 from boost_core.start import ModelSoFar
 from tests.builders import make_table
@@ -229,7 +230,8 @@ def test_training_does_not_wait_for_a_checkpoint() -> None:
 
 
 def test_records_keep_every_bit() -> None:
-    record = RoundRecord(1, 0.1, 1 / 3, 1e-300, -690.0, 1.0, 0.0, None, 0.1, 0.2, None, 4, 80)
+    measured = Conditions(0.5, 0.25, None, 0.1, -0.5, -1.0)
+    record = RoundRecord(1, 0.1, 1 / 3, 1e-300, -690.0, 1.0, 0.0, None, 0.1, 0.2, None, 4, 80, None, measured)
     model = ModelSoFar((), (), (record,), 1 / 7, True)
     again = from_bytes(to_bytes(replace(small(), model=model, round_seconds=(0.1,))))
     assert again.model == model
