@@ -112,11 +112,11 @@ class ConditionMeter:
 
     def note(self, fitted: Fitted) -> None:
         """The weak learner that was fitted last, before a step made something else of its leaves."""
-        self._fitted = fitted
+        self._fitted = fitted if self._wanted else None
 
     def measure(self, algorithm: Algorithm, gains: Gains) -> Conditions | None:
         """How the weak learner noted meets each condition at these gains; None where nobody asks."""
-        if not self._wanted or self._fitted is None:
+        if self._fitted is None:
             return None
         matrix = algorithm.costed(gains) if isinstance(algorithm, Costed) else gains.matrix
         return conditions_of(self._collective.sum(self._sums(self._fitted, matrix)), matrix.n_channels)
