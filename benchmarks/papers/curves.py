@@ -139,7 +139,8 @@ def line(cell: Cell, entry: Mapping[str, Any] | None, columns: tuple[int, ...]) 
         return f"| {cell.data} | {cell.method} | {'| ' * len(columns)}not run |"
     figures = [entry["errors"][str(column)] for column in columns]
     shown = [f"{test:.2f} ({train:.2f})" if cell.picture == STALL else f"{test:.2f}" for test, train in figures]
-    last = f"{entry['bayes']:.2f}" if cell.picture == GAUSSIANS else ", ".join(map(str, entry["rounds"].values()))
+    rounds = ", ".join(str(entry["rounds"][str(nodes)]) for nodes in cell.nodes)
+    last = f"{entry['bayes']:.2f}" if cell.picture == GAUSSIANS else rounds
     return f"| {cell.data} | {cell.method} | {' | '.join(shown)} | {last} |"
 
 
