@@ -119,8 +119,9 @@ def test_changes_are_named(plan: DataPlan, tmp_path: Path) -> None:
         train_in_process(job_of(other, tmp_path / "kept"), NoProgress())
 
 
-def test_the_boosting_game_is_not_made_longer(plan: DataPlan) -> None:
-    config = resolve_config({"algorithm": {"name": "os_zero_one"}, "rounds": 9})
+@pytest.mark.parametrize("algorithm", [{"name": "os_zero_one"}, {"name": "os_exponential", "etas": [0.5, 1, 1]}])
+def test_the_boosting_game_is_not_made_longer(plan: DataPlan, algorithm: dict[str, Any]) -> None:
+    config = resolve_config({"algorithm": algorithm, "rounds": 9})
     made = replace(small(), config=config, facts=facts_of(plan))
     check_same(made, config, plan)
     with pytest.raises(CheckpointRefused, match="rounds was 9 and is 10"):
