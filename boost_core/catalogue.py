@@ -12,7 +12,7 @@ from boost_core.algorithms.adaboost_mm import AdaBoostMM
 from boost_core.algorithms.adaboost_mm_fixed import AdaBoostMMFixed
 from boost_core.algorithms.adaboost_mr import AdaBoostMR
 from boost_core.algorithms.all_pairs import AllPairs
-from boost_core.algorithms.base import Algorithm
+from boost_core.algorithms.base import Algorithm, PlansRounds, RefusesSettings
 from boost_core.algorithms.cd_mcboost import CDMCBoost
 from boost_core.algorithms.ecoc import Ecoc
 from boost_core.algorithms.gd_mcboost import GDMCBoost
@@ -116,7 +116,7 @@ def parameters_of(algorithm: type[Algorithm]) -> tuple[Parameter, ...]:
 
 
 def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
-    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed, stopping and calibration.
+    """Fill in the defaults of a request's algorithm, rounds, max_bins, seed, stopping, calibration and conditions.
 
     Errors: ConfigError with every problem found, each at its place in the body.
     """
@@ -129,9 +129,25 @@ def resolve_config(body: Mapping[str, Any]) -> TrainingConfig:
     calibration = body.get("calibration")
     if calibration is not None and calibration not in CALIBRATIONS:
         problems.append((("calibration",), f"must be null or one of {', '.join(CALIBRATIONS)}, got {calibration!r}"))
+    conditions = body.get("conditions", False)
+    problems += _refused_conditions(conditions, algorithm, weak_learner)
     if problems or algorithm is None or weak_learner is None:
         raise ConfigError(problems)
-    return TrainingConfig(algorithm, weak_learner, run["rounds"], run["max_bins"], run["seed"], stopping, calibration)
+    numbers = (run["rounds"], run["max_bins"], run["seed"])
+    return TrainingConfig(algorithm, weak_learner, *numbers, stopping, calibration, conditions)
+
+
+def _refused_conditions(wanted: Any, algorithm: Choice | None, weak_learner: Choice | None) -> list[Problem]:
+    """Conditions are about weak learners that answer with one label, and costs of every label."""
+    here: Location = ("conditions",)
+    if not isinstance(wanted, bool):
+        return [(here, f"must be true or false, got {wanted!r}")]
+    if not wanted or algorithm is None or weak_learner is None:
+        return []
+    if weak_learner.name == SingleLabelTree.kind and algorithm.name != AdaBoost.name:
+        return []
+    message = f"{algorithm.name} with {weak_learner.name!r} does not answer with one label of all, which they are about"
+    return [(here, f"{message}; they go with the weak learner {SingleLabelTree.kind!r}")]
 
 
 def _resolve_stopping(given: Any) -> tuple[Stopping | None, list[Problem]]:
@@ -224,10 +240,22 @@ def _resolve_weak_learner(
 
 
 def refuse_classes(config: TrainingConfig, n_classes: int) -> None:
-    """Errors: ConfigError if the algorithm cannot learn so many classes."""
-    message = ALGORITHMS[config.algorithm.name].refusal(n_classes)
+    """Errors: ConfigError if the algorithm cannot learn so many classes, or not with these settings."""
+    name, parameters = config.algorithm.name, config.algorithm.parameters
+    message = ALGORITHMS[name].refusal(n_classes)
     if message:
         raise ConfigError([(("algorithm", "name"), message)])
+    algorithm: object = ALGORITHMS[name]
+    if isinstance(algorithm, RefusesSettings):
+        refused = algorithm.settings_refusal(parameters, n_classes, config.rounds)
+        if refused is not None:
+            raise ConfigError([(("algorithm", refused[0]), f"{name}: {refused[1]}")])
+
+
+def plans_rounds(config: TrainingConfig) -> bool:
+    """Whether every round depends on how many there will be, so that a finished run cannot go on."""
+    algorithm: object = ALGORITHMS[config.algorithm.name]
+    return isinstance(algorithm, PlansRounds) and algorithm.plans_rounds(config.algorithm.parameters)
 
 
 def refuse_missing_validation(config: TrainingConfig, has_valid: bool) -> None:

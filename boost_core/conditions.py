@@ -12,9 +12,12 @@ B has a gamma in it; reported is the largest gamma at which the condition holds:
 
 with Cbar = (1/K) sum C, Cy the true labels' costs, m_i the greatest mean of C(i, y_i) and the j largest wrong costs,
 j = 1..K - 1. Boostable classes satisfy mr and worst; uniform is sufficient; mh and m1 ask too much, samme too little.
+This is the plain form, in floats; the rounds of a training are measured by condition_report.py.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +27,34 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Conditions:
-    """The largest gamma of each condition; NaN where its denominator is 0."""
+    """The largest gamma of each condition; None where its denominator is 0."""
 
-    uniform: float
-    worst: float
-    mr: float
-    mh: float
-    samme: float
-    m1: float
+    uniform: float | None
+    worst: float | None
+    mr: float | None
+    mh: float | None
+    samme: float | None
+    m1: float | None
+
+    @classmethod
+    def from_figures(cls, values: Sequence[float]) -> "Conditions | None":
+        """From an array's row in the order of the fields, NaN for None; None if nothing was measured."""
+        found = [None if math.isnan(value) else float(value) for value in values]
+        return None if all(value is None for value in found) else cls(*found)
+
+    def figures(self) -> list[float]:
+        """The inverse of `from_figures`."""
+        return [math.nan if value is None else value for value in astuple(self)]
+
+
+def as_figures(rounds: Sequence[Conditions | None]) -> Floats | None:
+    """Of all rounds, float64 [n_rounds, 6], NaN for None; None if no round was measured."""
+    if not any(rounds):
+        return None
+    return np.array([each.figures() if each else [math.nan] * len(NAMES) for each in rounds], np.float64)
+
+
+NAMES = tuple(field.name for field in fields(Conditions))
 
 
 def conditions(costs: Floats, labels: NDArray[np.integer], answers: NDArray[np.integer]) -> Conditions:
@@ -42,14 +65,15 @@ def conditions(costs: Floats, labels: NDArray[np.integer], answers: NDArray[np.i
     total, own_sum = float(costs.sum()), float(own.sum())
     weights = np.abs(costs).sum(axis=1) / 2.0
     error = _ratio(float(weights[answers != labels].sum()), float(weights.sum()))
+    right = None if error is None else (1.0 - n_classes * error / (n_classes - 1.0), 1.0 - 2.0 * error)
     mean, worst = total / n_classes, float(worst_means(costs, labels).sum())
     return Conditions(
         uniform=_ratio(mean - paid, mean - own_sum),
         worst=_ratio(worst - paid, worst - own_sum),
         mr=_ratio(-paid, total - own_sum),
         mh=_ratio(total - 2.0 * paid, float(np.abs(costs).sum())),
-        samme=1.0 - n_classes * error / (n_classes - 1.0),
-        m1=1.0 - 2.0 * error,
+        samme=right[0] if right else None,
+        m1=right[1] if right else None,
     )
 
 
@@ -64,5 +88,5 @@ def worst_means(costs: Floats, labels: NDArray[np.integer]) -> Floats:
     return np.asarray((sums / np.arange(2, n_classes + 1)).max(axis=1))
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole != 0.0 else float("nan")
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole != 0.0 else None

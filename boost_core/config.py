@@ -34,10 +34,14 @@ class TrainingConfig:
     seed: int
     stopping: Stopping | None = None
     calibration: str | None = None  # "temperature", or none
+    conditions: bool = False  # measure every round's weak-learning conditions: decides nothing
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with the parameters' names in sorted order."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.conditions:
+            del values["conditions"]  # models without are as they were before there was any
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -50,4 +54,5 @@ class TrainingConfig:
             seed=values["seed"],
             stopping=Stopping(**values["stopping"]) if values["stopping"] else None,
             calibration=values["calibration"],
+            conditions=values.get("conditions", False),
         )

@@ -24,6 +24,7 @@ from boost_core.scores import Scores
 from boost_core.shard import Shard
 from boost_core.stopping import LOG_LOSS
 from boost_core.team import Team
+from boost_core.training_data import TrainingData
 
 Integers = NDArray[np.int64]
 Sets = NDArray[np.uint8]
@@ -182,6 +183,18 @@ def judge_for(algorithm: str, train: Shard, valid: Shard | None, collective: Col
     most = sum(total_mass(shard.n_rows, shard.copies) for shard in (train, valid) if shard is not None)
     rows = int(collective.sum(np.array([most], np.int64))[0])
     return RankingJudge(float(1 << min(MOST_RANK_BITS, SUM_BITS - rows.bit_length())))
+
+
+def judges(
+    algorithm: str, data: TrainingData, decoding: Decoding, collective: Collective
+) -> tuple[Judge, tuple[int, int]]:
+    """Who counts errors, and what they would be if all training and all validation rows were wrong."""
+    if data.train.sets is None:
+        return ClassJudge(decoding), (data.n_rows, data.n_valid)
+    judge = judge_for(algorithm, data.train, data.valid, collective)
+    own = np.array([judge.whole(data.train), judge.whole(data.valid) if data.valid else 0], np.int64)
+    train_whole, valid_whole = (max(int(whole), 1) for whole in collective.sum(own))
+    return judge, (train_whole, valid_whole if data.n_valid else 0)
 
 
 def _sets(shard: Shard) -> Sets:

@@ -12,7 +12,8 @@ from boost_core import ieee_math
 from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.model import SCORE_UNITS
-from boost_core.probability import Link
+from boost_core.probability import Link, Transform
+from boost_core.training_data import TrainingData
 from boost_core.tree import NODE_FIELDS, Tree
 
 Integers = NDArray[np.int64]
@@ -32,6 +33,14 @@ def majority(link: Link, offset: float, decoding: Decoding, class_counts: Intege
         scores = np.array([round(score * units) for score in _scores(link, offset, shares)], np.int64)
         _prefer(scores, class_counts)
     return _constant(scores, n_rows)
+
+
+def constant_model(data: TrainingData, transform: Transform, decoding: Decoding) -> Fitted:
+    """The one of these data: of their classes, or of their labels where rows have several."""
+    rows, counts = data.train, data.class_counts
+    if rows.sets is None:
+        return majority(transform.link, transform.offset, decoding, counts, rows.n_rows)
+    return prior(counts, data.n_rows, rows.n_rows)
 
 
 def prior(label_counts: Integers, n_train: int, n_rows: int) -> Fitted:

@@ -91,6 +91,9 @@ class Model:
     fingerprint: int  # of the training data: wrap-around sum of 64-bit row hashes, 0 <= value < 2**64
     n_rows: int  # training rows
     temperature: float = 1.0  # of the probabilities, see calibration.py
+    conditions: NDArray[np.float64] | None = (
+        None  # [R, 6] of each round, see conditions.py (NaN: none); None: not asked
+    )
 
     @property
     def multi_label(self) -> bool:

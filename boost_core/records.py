@@ -1,8 +1,11 @@
 """What a round reports, why training stopped, and whom the loop tells."""
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
+
+from boost_core.conditions import Conditions
 
 
 class StopReason(enum.StrEnum):
@@ -32,6 +35,7 @@ class RoundRecord:
     range of a float. Errors are fractions of rows; train_error counts ties as predicted (smallest class wins).
     bytes_reduced: payload bytes this member sent in the round. valid_log_loss: mean -ln of the probability of a
     validation row's label; taken where early stopping goes by it, since it costs an exponential a row and class.
+    conditions: how the weak learner meets each weak-learning condition, if the job asks for them.
     """
 
     round: int
@@ -48,6 +52,13 @@ class RoundRecord:
     n_leaves: int
     bytes_reduced: int
     valid_log_loss: float | None = None
+    conditions: Conditions | None = None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of dataclasses.asdict."""
+        conditions = values.get("conditions")
+        return cls(**{**values, "conditions": None if conditions is None else Conditions(**conditions)})
 
 
 class Observer(Protocol):

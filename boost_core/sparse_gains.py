@@ -76,14 +76,15 @@ class SparseGains(GainMatrix):
 
     cold: columns are class indices; hot: columns are places in hot_classes, int32, ascending, the same on all members.
     counts: int64 [n_rows], how often each row counts: 1, or its copies, 0 for rows left out. All of a row is times its
-    copies. offset: what was added to the gains of a row, summed over this member's rows: a tree's sum of the gains as
-    stored is larger by that.
+    copies. added: int64 [n_rows], what was added to all gains of each row. offset: the same summed over this member's
+    rows that count: a tree's sum of the gains as stored is larger by that.
     """
 
     cold: Entries = field(kw_only=True)
     hot: Entries = field(kw_only=True)
     hot_classes: Labels = field(kw_only=True)
     counts: Integers = field(kw_only=True)
+    added: Integers = field(kw_only=True)
     offset: int = field(kw_only=True)
 
     def sums(self, team: Team) -> Integers:

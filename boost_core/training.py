@@ -19,15 +19,17 @@ from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
 from boost_core.collective import Collective
+from boost_core.condition_report import ConditionMeter
+from boost_core.conditions import Conditions, as_figures
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import Fitted
 from boost_core.forest import make_forest
 from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
-from boost_core.label_sets import ClassJudge, Judge, judge_for, refuse_label_sets
+from boost_core.label_sets import judges, refuse_label_sets
 from boost_core.log_loss import LogLoss
-from boost_core.majority import majority, prior
+from boost_core.majority import constant_model
 from boost_core.margin_report import MarginReport, margin_report, reach_of
 from boost_core.model import Forest, RoundFigures
 from boost_core.probability import Transform, offset_of
@@ -74,6 +76,10 @@ class TrainingResult:
             train_error=column(lambda r: r.train_error),
             valid_error=column(lambda r: r.valid_error),
         )
+
+    def conditions(self) -> NDArray[np.float64] | None:
+        """What was measured of weak-learning conditions, for the model: [n_rounds, 6], NaN for None."""
+        return as_figures([record.conditions for record in self.records[: self.forest.n_rounds]])
 
 
 def train(
@@ -151,13 +157,14 @@ class _Loop:
         self.keeper = self.observer if isinstance(self.observer, Keeps) else None
         own = self.algorithm.decoding if isinstance(self.algorithm, Decoded) else None
         self.decoding = own or plain_decoding(self.algorithm.n_columns, shard.sets is not None)
-        self.judge, self.wholes = self._judge(choice.name)
+        self.judge, self.wholes = judges(choice.name, self.data, self.decoding, self.collective)
+        self.meter = ConditionMeter(self.config.conditions, shard.labels, self.collective, self.team)
         self.weak_learner = WEAK_LEARNERS[self.config.weak_learner.name](grower, self.config.weak_learner.parameters)
         self.sampler = Sampler(choice.parameters, self.config.seed, shard, grower)
         self.best = BestRound(self.config.stopping)
         n_classes = int(self.data.class_counts.shape[0])
-        transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
-        self.log_loss = LogLoss(transform, self.decoding, n_classes, self.data.n_valid)
+        self.transform = Transform(self.algorithm.link, offset_of(choice.parameters, n_classes))
+        self.log_loss = LogLoss(self.transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
         self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
 
@@ -166,16 +173,6 @@ class _Loop:
         if isinstance(self.algorithm, MaybeSparse) and self.algorithm.sparse:
             return zero_sparse_scores(labels, self.algorithm.n_columns)
         return zero_scores(labels.shape[0], self.algorithm.n_columns)
-
-    def _judge(self, algorithm: str) -> tuple[Judge, tuple[int, int]]:
-        """Who counts errors, and what they would be if all training and all validation rows were wrong."""
-        train_rows, valid = self.data.train, self.data.valid
-        if train_rows.sets is None:
-            return ClassJudge(self.decoding), (self.data.n_rows, self.data.n_valid)
-        judge = judge_for(algorithm, train_rows, valid, self.collective)
-        own = np.array([judge.whole(train_rows), judge.whole(valid) if valid else 0], np.int64)
-        train_whole, valid_whole = (max(int(whole), 1) for whole in self.collective.sum(own))
-        return judge, (train_whole, valid_whole if self.data.n_valid else 0)
 
     def run(self, start: Start) -> TrainingResult:
         """All rounds that are missing; the reason is that of the round that ended the loop."""
@@ -221,19 +218,15 @@ class _Loop:
         fitted, step = shrink(fitted, step, self.shrinkage)
         if step.refused is not None:
             return step.refused, look
+        conditions = self.meter.measure(self.algorithm, gains)
         self._take(fitted, step)
         look = self._look()
-        self._record(fitted, step, look, self.collective.bytes_sent - sent)
+        self._record(fitted, step, look, self.collective.bytes_sent - sent, conditions)
         return self._end(look), look
 
     def _settle_for_majority(self, look: _Look) -> None:
         """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
-        counts, rows = self.data.class_counts, self.data.train
-        if rows.sets is None:
-            offset = offset_of(self.config.algorithm.parameters, int(counts.shape[0]))
-            fitted = majority(self.algorithm.link, offset, self.decoding, counts, rows.n_rows)
-        else:
-            fitted = prior(counts, self.data.n_rows, rows.n_rows)
+        fitted = constant_model(self.data, self.transform, self.decoding)
         step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
         sent = self.collective.bytes_sent
         self._add(fitted, step)
@@ -255,6 +248,7 @@ class _Loop:
     def _fit(self, gains: Gains, sums: Integers, totals: Integers, attempt: int) -> tuple[Fitted, Step]:
         some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.records), attempt))
         fitted = self.sampler.revalued(self.weak_learner.fit(some, some_sums), gains.matrix, self.weak_learner)
+        self.meter.note(fitted)
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
             outcomes = self.collective.sum(outcomes)
@@ -367,7 +361,9 @@ class _Loop:
         replay(copy, list(zip(standing.rounds[n_kept:], taken_back, strict=True)), rows, self.data.binning, self.team)
         return copy
 
-    def _record(self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int) -> None:
+    def _record(
+        self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int, conditions: Conditions | None = None
+    ) -> None:
         n_rows, n_valid = self.wholes
         self.ln_bound += step.ln_factor
         record = RoundRecord(
@@ -385,6 +381,7 @@ class _Loop:
             n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
             valid_log_loss=self.log_loss.mean(look.log_loss) if self._wants_log_loss() else None,
+            conditions=conditions,
         )
         slack = self.slack + LN_TOLERANCE + step.ln_slack
         check_bounds(record, slack)

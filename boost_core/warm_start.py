@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from boost_core.binning import Binning
+from boost_core.catalogue import plans_rounds
+from boost_core.conditions import Conditions
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.model import Feature, Label, Model
@@ -18,7 +20,7 @@ from boost_core.records import RoundRecord
 from boost_core.replay import rounds_of
 from boost_core.start import ModelSoFar
 
-MAY_DIFFER = ("rounds", "stopping", "calibration")
+MAY_DIFFER = ("rounds", "stopping", "calibration", "conditions")
 HERE = ("warm_start",)
 MOST_SHOWN = 5
 
@@ -57,6 +59,7 @@ def _record(model: Model, number: int) -> RoundRecord:
         valid_error=None if math.isnan(valid_error) else valid_error,
         n_leaves=int(np.ptp(forest.leaf_start[trees])),
         bytes_reduced=0,
+        conditions=None if model.conditions is None else Conditions.from_figures(model.conditions[number].tolist()),
     )
 
 
@@ -68,8 +71,8 @@ def refuse_other_kind(
     if config.rounds < model.forest.n_rounds:
         had = f"the model has {model.forest.n_rounds} rounds already, got rounds {config.rounds}"
         problems.append(f"{had}; rounds counts those of the model too")
-    if config.algorithm.name == "os_zero_one":
-        problems.append("os_zero_one plans all of its rounds before the first one; train it anew")
+    if plans_rounds(config):
+        problems.append(f"{config.algorithm.name} plans all of its rounds before the first one; train it anew")
     if problems:
         raise ConfigError([(HERE, problem) for problem in problems])
 

@@ -165,6 +165,10 @@ class TrainingRequest(_Strict):
         default=None,
         description="temperature: one factor for all probabilities, by the log loss of data.valid; null: none.",
     )
+    conditions: bool = Field(
+        default=False,
+        description="Measure every round how the weak learner meets the weak-learning conditions; takes time.",
+    )
     warm_start: WarmStartSpec | None = Field(
         default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
     )
@@ -236,7 +240,8 @@ def prepare(request: TrainingRequest, data_root: Path) -> tuple[DataPlan, Traini
 
 
 def _engine_body(request: TrainingRequest) -> dict[str, Any]:
-    body = request.model_dump(include={"algorithm", "rounds", "max_bins", "seed", "stopping", "calibration"})
+    names = {"algorithm", "rounds", "max_bins", "seed", "stopping", "calibration", "conditions"}
+    body = request.model_dump(include=names)
     algorithm = body["algorithm"]
     if algorithm["weak_learner"] is None:
         del algorithm["weak_learner"]

@@ -80,7 +80,7 @@ class RoundEntry:
     """
 
     round: int
-    figures: dict[str, float | int | None]
+    figures: dict[str, Any]
     seconds: float
     reduction_seconds: float = field(default=0.0, compare=False)
     known: bool = field(default=False, compare=False)

@@ -97,6 +97,7 @@ class RoundRow(Base):
     n_leaves: Mapped[int]
     bytes_reduced: Mapped[int] = mapped_column(BigInteger)
     seconds: Mapped[float]
+    conditions: Mapped[dict[str, float | None] | None] = mapped_column(JSON(none_as_null=True))  # where asked for
 
 
 class ModelRecord(Base):

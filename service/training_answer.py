@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from boost_core.conditions import NAMES
 from boost_core.records import RoundRecord
 from service.safe_json import decode, encode
 from workers.data_plan import DataPlan
@@ -29,6 +30,7 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         # The loop checks every round against its bound and raises BoundBroken: no outcome has a broken one.
         "bound_holds": True,
         "margins": None if outcome.margins is None else asdict(outcome.margins),
+        "conditions_least": _least_conditions([record for record in records if record.round <= n_rounds]),
         "seconds": dict(outcome.seconds),
         "peak_memory_bytes": outcome.peak_memory_bytes,
         "rows_per_member": list(outcome.rows_per_member),
@@ -46,6 +48,15 @@ def _warnings(records: Sequence[RoundRecord]) -> list[str]:
     if records and records[0].alpha == 0.0:
         return ["no weak learner was better than chance in round 1: the model answers the most frequent class"]
     return []
+
+
+def _least_conditions(records: Sequence[RoundRecord]) -> dict[str, float | None] | None:
+    """With which gamma each weak-learning condition was met in all of these rounds; None if nobody asked."""
+    measured = [record.conditions for record in records if record.conditions is not None]
+    if not measured:
+        return None
+    found = {name: [getattr(each, name) for each in measured] for name in NAMES}
+    return {name: None if None in values else min(values) for name, values in found.items()}
 
 
 def _last_figures(records: Sequence[RoundRecord]) -> dict[str, float | None]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from boost_core.binning import Binning
+from boost_core.catalogue import plans_rounds
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import Speech
@@ -89,7 +90,7 @@ def check_same(checkpoint: Checkpoint, config: TrainingConfig, plan: DataPlan) -
     The rows themselves are compared once they are read: see `check_fingerprints`.
     """
     own, asked = _flat(checkpoint.config.to_dict()), _flat(config.to_dict())
-    if config.algorithm.name != "os_zero_one":  # its steps depend on how many rounds there will be
+    if not plans_rounds(config):  # its steps depend on how many rounds there will be
         own["rounds"] = asked["rounds"]
     own |= _flat({"data": dict(checkpoint.facts)})
     asked |= _flat({"data": facts_of(plan)})
@@ -170,7 +171,7 @@ def _plain(record: RoundRecord) -> dict[str, Any]:
 def _record(values: Mapping[str, Any]) -> RoundRecord:
     """The inverse of `_plain`."""
     strict = values["strict_train_error"]
-    return RoundRecord(**{**values, "strict_train_error": math.nan if strict is None else strict})
+    return RoundRecord.from_dict({**values, "strict_train_error": math.nan if strict is None else strict})
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:

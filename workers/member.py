@@ -106,4 +106,5 @@ def _model(assignment: Assignment, kept: Kept, result: TrainingResult) -> Model:
         fingerprint=kept.base.fingerprints[0],
         n_rows=kept.base.n_rows,
         temperature=result.temperature,
+        conditions=result.conditions(),
     )

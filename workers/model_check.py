@@ -94,3 +94,5 @@ def _check_rounds(model: Model) -> None:
     _require(_ascends(model.forest.round_start, model.forest.n_trees), "its rounds are incomplete")
     figures = [getattr(model.figures, field.name) for field in fields(RoundFigures)]
     _require(all(figure.shape == (model.forest.n_rounds,) for figure in figures), "its rounds are incomplete")
+    measured = model.forest.n_rounds if model.conditions is None else model.conditions.shape[0]
+    _require(measured == model.forest.n_rounds, "its rounds are incomplete")

@@ -3,7 +3,8 @@
     row t          nodes (feature, kind, bin, threshold, missing left, left, right) and payload as lists, multiplier,
                    column
     metadata       b"edgewise": canonical JSON (version, config, features, label, classes, ..., sha256)
-                   b"thresholds", b"threshold_start", b"round_start", b"code", the rounds' figures: little-endian arrays
+                   b"thresholds", b"threshold_start", b"round_start", b"code", the rounds' figures, and their conditions
+                   if they were asked for: little-endian arrays
 
 The sha256 is taken over the canonical JSON and the arrays' little-endian bytes in the order declared here, so it does
 not depend on the Arrow version that wrote the file.
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from boost_core.conditions import NAMES
 from boost_core.config import TrainingConfig
 from boost_core.decoding import Decoding, Rule
 from boost_core.fitted import Speech
@@ -44,6 +46,8 @@ DTYPES: dict[str, str] = {
 }  # fmt: skip
 # The arrays that are no columns, in the schema's metadata under their names.
 METADATA_ARRAYS = ("thresholds", "threshold_start", "round_start", "code", *FIGURES)
+# Not in every model: hashed last where it is there.
+CONDITIONS = "conditions"
 # What strange content makes the readers of JSON and Arrow raise.
 NONSENSE = (
     pa.ArrowException, ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError,
@@ -65,6 +69,8 @@ def _arrays(model: Model) -> Iterator[tuple[str, NDArray[Any]]]:
     parts = vars(model) | vars(model.forest) | {"code": model.forest.decoding.code} | vars(model.figures)
     for name in DTYPES:
         yield name, parts[name].astype(dtype_of(name, model.forest.speech))
+    if model.conditions is not None:
+        yield CONDITIONS, model.conditions.astype("<f8")
 
 
 def model_sha256(model: Model) -> str:
@@ -83,7 +89,7 @@ def to_bytes(model: Model) -> bytes:
     columns["payload"] = _lists(arrays["payload"].reshape(-1), arrays["leaf_start"] * payload.shape[1])
     columns |= {name: pa.array(arrays[name]) for name in TREE_COLUMNS}
     metadata = {META: canonical_json(model.metadata() | {"sha256": model_sha256(model)})}
-    metadata |= {name.encode(): arrays[name].tobytes() for name in METADATA_ARRAYS}
+    metadata |= {name.encode(): arrays[name].tobytes() for name in (*METADATA_ARRAYS, CONDITIONS) if name in arrays}
     table = pa.table(columns).replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -174,6 +180,7 @@ def _assemble(table: pa.Table, meta: dict[str, Any]) -> Model:
         fingerprint=int(meta["fingerprint"], 16),
         n_rows=meta["n_rows"],
         temperature=meta["temperature"],
+        conditions=_conditions(table),
     )
 
 
@@ -196,6 +203,12 @@ def _forest(table: pa.Table, n_columns: int, speech: Speech, rule: Rule) -> Fore
 
 def _from_metadata(table: pa.Table, name: str) -> NDArray[Any]:
     return np.frombuffer(table.schema.metadata[name.encode()], DTYPES[name]).copy()
+
+
+def _conditions(table: pa.Table) -> NDArray[np.float64] | None:
+    """[n_rounds, 6], where they were asked for."""
+    raw = table.schema.metadata.get(CONDITIONS.encode())
+    return None if raw is None else np.frombuffer(raw, "<f8").reshape(-1, len(NAMES)).copy()
 
 
 def _own(table: pa.Table, name: str) -> NDArray[Any]:

@@ -72,7 +72,9 @@ class Receiver:
             self._progress.phase(self.phase)
         if "warning" in message:
             self.warn(message["warning"])
-        self.rounds([RoundProgress(RoundRecord(**record), *rest) for record, *rest in message.get("rounds", ())])
+        self.rounds(
+            [RoundProgress(RoundRecord.from_dict(record), *rest) for record, *rest in message.get("rounds", ())]
+        )
 
     def warn(self, text: str) -> None:
         """Hand on a warning to a follower that wants some."""

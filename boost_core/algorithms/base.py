@@ -1,5 +1,6 @@
 """What the loop asks of an algorithm."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -156,6 +157,24 @@ class Algorithm(Protocol):
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The step was taken: what the algorithm itself keeps about its rows changes now."""
+
+
+@runtime_checkable
+class RefusesSettings(Protocol):
+    """An algorithm (the class) whose settings need not go with any number of classes and rounds."""
+
+    @staticmethod
+    def settings_refusal(parameters: Mapping[str, Any], n_classes: int, rounds: int) -> tuple[str, str] | None:
+        """(parameter, what is wrong with it), or None."""
+
+
+@runtime_checkable
+class PlansRounds(Protocol):
+    """An algorithm (the class) that may plan all of its rounds before the first one: no run can go on afterwards."""
+
+    @staticmethod
+    def plans_rounds(parameters: Mapping[str, Any]) -> bool:
+        """Whether it does with these settings."""
 
 
 @runtime_checkable

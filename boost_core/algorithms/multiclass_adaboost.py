@@ -21,6 +21,7 @@ from boost_core.algorithms.adaboost_mm import STEP, AdaBoostMM
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.draws import draw, stream
 from boost_core.fitted import Fitted
+from boost_core.gain_matrix import GainMatrix
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
@@ -141,6 +142,12 @@ class MulticlassAdaBoost(AdaBoostMM):
         gains = super().gains(scores, peaks)
         self._attempt = 0
         return self._drawn(gains) if self._resample else gains
+
+    def costed(self, gains: Gains) -> GainMatrix:
+        """AdaBoost.MM's own gains, which examples are drawn from."""
+        if not self._resample:
+            return gains.matrix
+        return replace(gains.matrix, values=self._values, mass=self._mass)
 
     def redraw(self, gains: Gains) -> Gains | None:
         """Other examples from the same distribution, unless there were enough retries."""

@@ -1,15 +1,18 @@
 """The optimal strategy of the boosting game for the 0-1 loss (Mukherjee & Schapire 2010): boost by majority, K classes.
 
+Or for another proper loss, which is at least 1 where a row is lost (vote_recursion.py), if the game is not too long.
+
 The number of rounds T is known. With r rounds to come after this one, s the votes of a row and phi its potential,
 
     c(i,l) = phi_r(s_i + e_l),   base_i = phi_{r+1}(s_i) = p c(i,y) + q sum_{l != y} c(i,l),   G(i,l) = base_i - c(i,l)
 
 where p = (1 - gamma) / K + gamma and q = (1 - gamma) / K. A weak learner of edge gamma has a sum of gains >= 0, so the
-mean potential does not rise; after the last round it is the strict training error.
+mean potential does not rise; after the last round it is the mean loss: the strict training error, or not below it.
 """
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +22,8 @@ from boost_core.algorithms.adaboost_mm_fixed import LEAST, MOST
 from boost_core.algorithms.atanh_step import ln, make_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import LN2
-from boost_core.algorithms.vote_potential import log_factorials, potential, potentials_after_vote
+from boost_core.algorithms.vote_potential import ExplicitPotential
+from boost_core.algorithms.vote_recursion import LOSSES, VoteTable, most_rounds
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
 from boost_core.jit import kernel
@@ -31,6 +35,31 @@ from boost_core.scores import Scores
 
 LEAST_EXPONENT = -16  # potentials below 2**-16 are no longer magnified: their absolute error would be, too
 LN_NOTHING = -700.0  # ln of a loss of 0
+ZERO_ONE = LOSSES[0]
+LOSS = Parameter(
+    "loss",
+    "string",
+    ZERO_ONE,
+    "what a row is worth after the last round, u its lead in votes: zero_one: 1 if u <= 0; hinge: max(0, 1 - u); "
+    "exponential, logistic: sum over the wrong labels of exp(-u), log2(1 + exp(-u)). All but zero_one limit the rounds",
+    choices=LOSSES,
+)
+
+
+class Game(Protocol):
+    """The potentials of a game of a known number of rounds; trails: int64 [n, K - 1], ascending."""
+
+    def at_start(self) -> float:
+        """Before the first round."""
+
+    def seen(self, ascending: Integers, to_come: int) -> Integers:
+        """What of the trails matters with so many rounds to come."""
+
+    def over(self, ascending: Integers) -> NDArray[np.float64]:
+        """The losses at the end, [n]."""
+
+    def costs(self, states: Integers, to_come: int) -> NDArray[np.float64]:
+        """After one more vote, for the true label (column 0) or the wrong one in place j, [n, K]."""
 
 
 @kernel
@@ -70,14 +99,15 @@ def _cost_of_answers(values, base, answers, leaf_of_row):  # type: ignore[no-unt
 
 
 class OSZeroOne:
-    """Every weak learner has one vote. The loss is the mean potential; totals: see `_fill`."""
+    """Every weak learner has one vote. The recorded loss is the mean potential; totals: see `_fill`."""
 
     name: ClassVar[str] = "os_zero_one"
     summary: ClassVar[str] = "optimal strategy against weak learners of a known edge, 0-1 loss: boost by majority"
     source: ClassVar[str] = "Mukherjee & Schapire, A Theory of Multiclass Boosting, NIPS 2010"
-    guarantee: ClassVar[str] = "training error after all rounds <= phi(0) while every round has the edge"
+    guarantee: ClassVar[str] = "training error after all rounds <= mean loss <= phi(0) while every round has the edge"
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("edge", "number", 0.1, "edge over random that every round can reach", minimum=LEAST, maximum=MOST),
+        LOSS,
     )
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
     link: ClassVar[Link] = Link.SHARES
@@ -92,29 +122,41 @@ class OSZeroOne:
         self._rounds, self._round = problem.rounds, 0
         self._q = (1.0 - float(parameters["edge"])) / self.n_columns
         self._p = self._q + float(parameters["edge"])
-        self._log_factorials = log_factorials(self._rounds)
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._mass, self._base = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
         self._costs = np.zeros((n_rows, self.n_columns))
-        level = np.zeros(self.n_columns - 1, np.int64)
-        at_start = float(potential(level, self._rounds, self._p, self._log_factorials))
-        self.ln_initial = ln_of(at_start)
+        self._game = _game(str(parameters["loss"]), self._rounds, self.n_columns - 1, self._p)
+        self.ln_initial = ln_of(self._game.at_start())
 
     @staticmethod
     def refusal(n_classes: int) -> str | None:
         """Any number of classes can be learnt."""
         return None
 
+    @staticmethod
+    def settings_refusal(parameters: Mapping[str, Any], n_classes: int, rounds: int) -> tuple[str, str] | None:
+        """A game that is too long for its loss."""
+        most = most_rounds(n_classes)
+        if parameters["loss"] == ZERO_ONE or rounds <= most:
+            return None
+        asked = f"{parameters['loss']!r} with {n_classes} classes plays at most {most} rounds, got rounds {rounds}"
+        return "loss", f"{asked}: it keeps the potentials of all votes that can be; {ZERO_ONE!r} plays any number"
+
+    @staticmethod
+    def plans_rounds(parameters: Mapping[str, Any]) -> bool:
+        """A potential is about the rounds to come."""
+        return True
+
     def peaks(self, scores: Scores) -> Integers:
         """The potentials of every vote; the binary exponent of the greatest one, int64 [1]."""
         to_come = self._rounds - self._round - 1
         trails = self._trails(scores)
         order = np.argsort(trails, axis=1, kind="stable")
-        ascending = np.clip(np.take_along_axis(trails, order, axis=1), -(to_come + 1), to_come + 2)
+        ascending = np.take_along_axis(trails, order, axis=1)
         if to_come < 0:
-            self._costs[:] = (ascending[:, :1] <= 0).astype(np.float64)  # the game is over: lost or not
+            self._costs[:] = self._game.over(ascending)[:, np.newaxis]  # the game is over
         else:
-            self._costs[:] = self._costs_of(ascending, order, to_come)
+            self._costs[:] = self._costs_of(self._game.seen(ascending, to_come), order, to_come)
         largest = float(self._costs.max(initial=0.0))
         return np.array([max(math.frexp(largest)[1], LEAST_EXPONENT) if largest else LEAST_EXPONENT], np.int64)
 
@@ -130,9 +172,7 @@ class OSZeroOne:
     def _costs_of(self, ascending: Integers, order: Integers, to_come: int) -> NDArray[np.float64]:
         """c, float64 [n_rows, K]; rows in the same state are computed once."""
         states, state_of_row = np.unique(ascending, axis=0, return_inverse=True)
-        by_place = np.empty((states.shape[0], self.n_columns))
-        potentials_after_vote(states, to_come, self._p, self._log_factorials, by_place)
-        mine = by_place[state_of_row.reshape(-1)]
+        mine = self._game.costs(states, to_come)[state_of_row.reshape(-1)]
         wrong = np.empty((mine.shape[0], self.n_columns - 1))
         np.put_along_axis(wrong, order, mine[:, 1:], axis=1)
         costs = np.empty_like(mine)
@@ -187,6 +227,10 @@ class OSZeroOne:
     def taken(self, fitted: Fitted, step: Step) -> None:
         """One round fewer to come."""
         self._round += 1
+
+
+def _game(loss: str, rounds: int, n_wrong: int, p: float) -> Game:
+    return ExplicitPotential(rounds, n_wrong, p) if loss == ZERO_ONE else VoteTable(loss, rounds, n_wrong, p)
 
 
 def ln_of(share: float) -> float:

@@ -158,6 +158,7 @@ class SparsePairs:
             hot=self._hot,
             hot_classes=hot_classes,
             counts=self._counts,
+            added=self._untouched,
             offset=offset,
         )
         return Gains(matrix, np.array([absolute, total], np.int64), int(exponents[1]))

@@ -101,3 +101,29 @@ def potentials_after_vote(states, rounds, p, log_factorial, costs):  # type: ign
                 moved[:] = u
                 moved[j] -= 1
                 costs[s, 1 + j] = potential(moved, rounds, p, log_factorial)
+
+
+class ExplicitPotential:
+    """The game for the 0-1 loss, of any length: nothing is kept. As vote_recursion.VoteTable."""
+
+    def __init__(self, rounds: int, n_wrong: int, p: float) -> None:
+        self._rounds, self._n_wrong, self._p = rounds, n_wrong, p
+        self._log_factorials = log_factorials(rounds)
+
+    def at_start(self) -> float:
+        """The potential before the first round."""
+        return float(potential(np.zeros(self._n_wrong, np.int64), self._rounds, self._p, self._log_factorials))
+
+    def seen(self, ascending: NDArray[np.int64], to_come: int) -> NDArray[np.int64]:
+        """Trails as far as they matter: beyond these, nothing can change any more."""
+        return np.clip(ascending, -(to_come + 1), to_come + 2)
+
+    def over(self, ascending: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Whether each row is lost at the end of the game, float64 [n_rows]."""
+        return np.asarray((ascending[:, 0] <= 0).astype(np.float64))
+
+    def costs(self, states: NDArray[np.int64], to_come: int) -> NDArray[np.float64]:
+        """Potentials after one more vote, [n_states, K]: see `potentials_after_vote`."""
+        found = np.empty((states.shape[0], self._n_wrong + 1))
+        potentials_after_vote(states, to_come, self._p, self._log_factorials, found)
+        return found

@@ -108,6 +108,18 @@ class JobListAnswer(BaseModel):
     next_page_token: str | None = Field(description="For the next page; null at the end.")
 
 
+class ConditionsAnswer(BaseModel):
+    """The largest gamma at which a round's weak learner meets each weak-learning condition (docs/theory.md); null where
+    none is defined."""
+
+    uniform: float | None = Field(description="Guessing the true label with gamma more than every other.")
+    worst: float | None = Field(description="The worst guess that favours the true label by gamma.")
+    mr: float | None = Field(description="AdaBoost.MR's baseline.")
+    mh: float | None = Field(description="AdaBoost.MH's baseline, which asks too much.")
+    samme: float | None = Field(description="SAMME's, which asks too little.")
+    m1: float | None = Field(description="AdaBoost.M1's: accuracy above one half.")
+
+
 class RoundAnswer(BaseModel):
     """The figures of one round. Null where the figure does not exist or no JSON number can say it."""
 
@@ -125,6 +137,7 @@ class RoundAnswer(BaseModel):
     n_leaves: int
     bytes_reduced: int
     seconds: float
+    conditions: ConditionsAnswer | None = Field(default=None, description="Where the job asks for them.")
 
     @classmethod
     def of(cls, entry: RoundEntry) -> Self:

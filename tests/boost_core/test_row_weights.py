@@ -34,6 +34,7 @@ BODIES: list[dict[str, Any]] = [
     {"name": "adaboost_mr", "outputs": "votes", "weak_learner": {"kind": "stump"}},
     {"name": "samme", "weak_learner": TREE},
     {"name": "os_zero_one", "edge": 0.1, "weak_learner": TREE},
+    {"name": "os_exponential", "baseline": [0.3, 0.3, 0.4], "edge": 0.2, "weak_learner": TREE},
     {"name": "gd_mcboost", "loss": "logistic", "weak_learner": {"kind": "vector_tree", "max_leaves": 3}},
     {"name": "cd_mcboost", "weak_learner": {"kind": "regression_stump"}},
 ]

@@ -56,6 +56,22 @@ def test_some_rounds_and_some_more_are_all_of_them(name: str):
         np.testing.assert_array_equal(one, other)
 
 
+def test_measured_conditions_are_taken_over_and_may_begin_later():
+    table = random_table(3, 3, n_rows=60)
+    short, whole = config_for(body("adaboost_mm", "tree"), 3), config_for(body("adaboost_mm", "tree"), 5)
+    wanted = run(table, replace(whole, conditions=True)).conditions()
+    assert wanted is not None
+    for measured in (True, False):
+        first = run(table, replace(short, conditions=measured))
+        model = replace(model_of(table, short, first), conditions=first.conditions())
+        more = replace(whole, conditions=True)
+        refuse_other_kind(model, more, model.features, model.classes)
+        found = run(table, more, Start(model_so_far(model, LN_TOLERANCE))).conditions()
+        assert found is not None
+        np.testing.assert_array_equal(found[3:], wanted[3:])
+        np.testing.assert_array_equal(found[:3], wanted[:3] if measured else np.full((3, 6), np.nan))
+
+
 def test_differences_are_named():
     table = random_table(3, 3, n_rows=40)
     config = config_for(body("adaboost_mh", "hamming_tree"), 2)

@@ -121,6 +121,17 @@ def test_weighted_rows_give_the_same_model(client: Client, tmp_path: Path) -> No
     assert model_sha256(outcome.model) == model_sha256(alone)
 
 
+def test_the_conditions_of_the_rounds_are_the_same(client: Client, plan: DataPlan) -> None:
+    """They are part of the model, so of its hash; the driver hears of them too."""
+    config = resolve_config({"algorithm": KINDS["mm"], "rounds": ROUNDS, "conditions": True})
+    alone = train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress())
+    outcome = on_gang(client, plan, config, 2, GangSettings(shuffle_seed=3))
+    assert model_sha256(outcome.model) == model_sha256(alone.model)
+    assert alone.model.conditions is not None
+    assert alone.model.conditions.shape == (ROUNDS, 6)
+    assert [each.record.conditions for each in outcome.rounds] == [each.record.conditions for each in alone.rounds]
+
+
 @pytest.mark.parametrize("algorithm", ["adaboost_mh", "adaboost_mr"])
 def test_rows_of_several_labels_give_the_same_model(client: Client, tmp_path: Path, algorithm: str) -> None:
     table = make_table(N_ROWS, n_features=7, n_classes=5, seed=3)

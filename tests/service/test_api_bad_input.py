@@ -122,6 +122,17 @@ BAD_REQUESTS: dict[str, tuple[dict[str, Any], list[str | int], str]] = {
         ["algorithm", "shrinkage"],
         "unknown parameter",
     ),
+    "baseline of other classes": (
+        algorithm(name="os_exponential", weak_learner={"kind": "tree"}, baseline=[0.5, 0.5]),
+        ["algorithm", "baseline"],
+        "there are 3 classes, got 2 numbers",
+    ),
+    "too long a game": (
+        algorithm(name="os_zero_one", weak_learner={"kind": "tree"}, loss="hinge") | {"rounds": 286},
+        ["algorithm", "loss"],
+        "at most 285 rounds, got rounds 286",
+    ),
+    "conditions of votes": ({"conditions": True}, ["conditions"], "they go with the weak learner 'tree'"),
     "row fraction": (algorithm(row_fraction=0), ["algorithm", "row_fraction"], "at least"),
     "class weight": (algorithm(class_weight="even"), ["algorithm", "class_weight"], "balanced"),
     "class weight of no class": (algorithm(class_weight={"elm": 2}), ["algorithm", "class_weight", "elm"], "'elm'"),

@@ -10,6 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from service import cli_show
 from service.settings import Settings
 from tests.service.live_server import in_thread
 from tests.service.polling import wait_for_job
@@ -99,6 +100,34 @@ def test_the_model_is_registered(client: httpx.Client) -> None:
     assert version["job_id"] == jobs[0]["id"]
     assert version["metadata"]["classes"] == list(CLASSES)
     assert [feature["name"] for feature in version["metadata"]["features"]] == list(FEATURES)
+
+
+def test_rounds_tell_which_weak_learning_conditions_are_met(
+    client: httpx.Client, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    algorithm = {"name": "adaboost_mm", "weak_learner": {"kind": "tree"}}
+    job = wait_for_job(client, submit(client, request(algorithm=algorithm, conditions=True))["id"], "succeeded")
+    rounds = client.get(f"/v1/jobs/{job['id']}/rounds").json()["rounds"]
+    measured = [entry["conditions"] for entry in rounds]
+    assert len(measured) == 5
+    for entry, conditions in zip(rounds, measured, strict=True):
+        assert set(conditions) == {"uniform", "worst", "mr", "mh", "samme", "m1"}
+        assert conditions["mr"] == pytest.approx(entry["edge"])
+        assert conditions["worst"] >= conditions["uniform"] - 1e-9
+    least = job["answer"]["conditions_least"]
+    assert least == {name: min(each[name] for each in measured) for name in measured[0]}
+    path = next(tmp_path.rglob(f"{job['id']}.*.model"))
+    cli_show.run(path, as_json=True)
+    assert [entry["conditions"] for entry in json.loads(capfd.readouterr().out)["rounds"]] == measured
+    cli_show.run(path, as_json=False)
+    assert capfd.readouterr().out.count("conditions: uniform") == 5
+    # nobody asked
+    plain = wait_for_job(client, submit(client, request(algorithm=algorithm))["id"], "succeeded")
+    rounds = client.get(f"/v1/jobs/{plain['id']}/rounds").json()["rounds"]
+    assert [entry["conditions"] for entry in rounds] == [None] * 5
+    assert plain["answer"]["conditions_least"] is None
+    refused = client.post("/v1/jobs", json=request(conditions=True))
+    assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["conditions"])
 
 
 def test_the_same_request_twice_is_one_job(client: httpx.Client) -> None:

@@ -34,6 +34,7 @@ FIGURES = {
     "valid_error": None,
     "n_leaves": 4,
     "bytes_reduced": 2**40,
+    "conditions": {"uniform": 0.25, "mr": None},
 }
 
 

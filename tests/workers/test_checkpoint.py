@@ -13,6 +13,7 @@ import pytest
 
 from boost_core.binning import make_binning
 from boost_core.catalogue import resolve_config
+from boost_core.conditions import Conditions
 from boost_core.records import RoundRecord
 from boost_core.start import ModelSoFar
 from tests.builders import make_table
@@ -118,8 +119,9 @@ def test_changes_are_named(plan: DataPlan, tmp_path: Path) -> None:
         train_in_process(job_of(other, tmp_path / "kept"), NoProgress())
 
 
-def test_the_boosting_game_is_not_made_longer(plan: DataPlan) -> None:
-    config = resolve_config({"algorithm": {"name": "os_zero_one"}, "rounds": 9})
+@pytest.mark.parametrize("algorithm", [{"name": "os_zero_one"}, {"name": "os_exponential", "etas": [0.5, 1, 1]}])
+def test_the_boosting_game_is_not_made_longer(plan: DataPlan, algorithm: dict[str, Any]) -> None:
+    config = resolve_config({"algorithm": algorithm, "rounds": 9})
     made = replace(small(), config=config, facts=facts_of(plan))
     check_same(made, config, plan)
     with pytest.raises(CheckpointRefused, match="rounds was 9 and is 10"):
@@ -229,7 +231,8 @@ def test_training_does_not_wait_for_a_checkpoint() -> None:
 
 
 def test_records_keep_every_bit() -> None:
-    record = RoundRecord(1, 0.1, 1 / 3, 1e-300, -690.0, 1.0, 0.0, None, 0.1, 0.2, None, 4, 80)
+    measured = Conditions(0.5, 0.25, None, 0.1, -0.5, -1.0)
+    record = RoundRecord(1, 0.1, 1 / 3, 1e-300, -690.0, 1.0, 0.0, None, 0.1, 0.2, None, 4, 80, None, measured)
     model = ModelSoFar((), (), (record,), 1 / 7, True)
     again = from_bytes(to_bytes(replace(small(), model=model, round_seconds=(0.1,))))
     assert again.model == model

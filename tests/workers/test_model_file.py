@@ -76,6 +76,18 @@ def test_a_model_comes_back_to_the_bit(tmp_path: Path, model: Model, table: Tabl
     assert (tmp_path / "again.edgewise").read_bytes() == path.read_bytes()
 
 
+def test_measured_conditions_come_back_and_count_in_the_hash(model: Model):
+    conditions = np.linspace(-1, 1, 36).reshape(6, 6)
+    conditions[0, 2] = np.nan
+    measured = replace(model, conditions=conditions)
+    loaded = from_bytes(to_bytes(measured))
+    np.testing.assert_array_equal(loaded.conditions, conditions)
+    assert model_sha256(loaded) == model_sha256(measured) != model_sha256(model)
+    for wrong in (conditions[:-1], conditions.reshape(9, 4)):
+        with pytest.raises(ModelFileError, match="damaged"):
+            from_bytes(to_bytes(replace(model, conditions=wrong)))
+
+
 def test_loaded_arrays_are_writable_as_trained_ones(model: Model):
     """Kernels are compiled once more for read-only arrays: seconds, at the first prediction."""
     loaded = from_bytes(to_bytes(model))

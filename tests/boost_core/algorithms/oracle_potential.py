@@ -79,6 +79,31 @@ def potential_by_recursion(u: tuple[int, ...], rounds: int, p: float) -> float:
     return value
 
 
+def final_loss(u: tuple[int, ...], loss: str) -> float:
+    """What a row is worth in the end; u ascending."""
+    if loss == "zero_one":
+        return float(min(u) <= 0)
+    if loss == "hinge":
+        return float(max(0, 1 - min(u)))
+    if loss == "exponential":
+        return sum(exp(-float(trail)) for trail in u)
+    return sum((max(-trail, 0) + log(1.0 + exp(-abs(float(trail))))) / 0.6931471805599453 for trail in u)
+
+
+@functools.cache
+def potential_of_loss(u: tuple[int, ...], rounds: int, p: float, loss: str) -> float:
+    """phi of any loss by recursion, equal labels together, in the engine's order; u ascending."""
+    if rounds == 0:
+        return final_loss(u, loss)
+    wrong = 0.0
+    for trail in sorted(set(u)):
+        rest = list(u)
+        rest.remove(trail)
+        wrong += u.count(trail) * potential_of_loss(tuple(sorted([*rest, trail - 1])), rounds - 1, p, loss)
+    right = potential_of_loss(tuple(trail + 1 for trail in u), rounds - 1, p, loss)
+    return p * right + (1.0 - p) / len(u) * wrong
+
+
 class PotentialRule(PairRule):
     """One vote a round against the potential of what is to come."""
 
@@ -86,7 +111,13 @@ class PotentialRule(PairRule):
         super().__init__(labels, n_classes, body, seed)
         self.q = (1.0 - body["edge"]) / n_classes
         self.p = self.q + body["edge"]
-        self.ln_initial = self.ln_of(potential((0,) * (n_classes - 1), body["rounds"], self.p))
+        self.loss = body["loss"]
+        self.ln_initial = self.ln_of(self.potential((0,) * (n_classes - 1), body["rounds"]))
+
+    def potential(self, u: tuple[int, ...], rounds: int) -> float:
+        if self.loss == "zero_one":
+            return potential(u, rounds, self.p)
+        return potential_of_loss(u, rounds, self.p, self.loss)
 
     def ln_of(self, share: float) -> float:
         return math.log(share) if share > 0 else LN_NOTHING
@@ -97,16 +128,16 @@ class PotentialRule(PairRule):
         for row, y in zip(F, self.labels, strict=True):
             votes = [f >> 20 for f in row]
             if to_come < 0:
-                lost = any(votes[y] <= votes[c] for c in range(self.K) if c != y)
-                found.append([float(lost)] * self.K)
+                u = tuple(sorted(votes[y] - votes[c] for c in range(self.K) if c != y))
+                found.append([final_loss(u, self.loss)] * self.K)
                 continue
             after = []
             for voted in range(self.K):
                 moved = [vote + (c == voted) for c, vote in enumerate(votes)]
                 u = sorted(moved[y] - moved[c] for c in range(self.K) if c != y)
-                # beyond these trails nothing can change any more
-                u = [min(max(trail, -to_come - 2), to_come + 3) for trail in u]
-                after.append(potential(tuple(u), to_come, self.p))
+                if self.loss == "zero_one":  # beyond these trails nothing can change any more
+                    u = [min(max(trail, -to_come - 2), to_come + 3) for trail in u]
+                after.append(self.potential(tuple(u), to_come))
             found.append(after)
         return found
 

@@ -318,7 +318,11 @@ def rule_of(body: dict[str, Any]) -> type[PairRule]:
         return RankingVotesRule
     if body.get("sampling") == "resample":
         return SampledRule
+    from tests.boost_core.algorithms.oracle_baseline import BaselineRule
     from tests.boost_core.algorithms.oracle_potential import PotentialRule
+
+    if body.get("baseline") or body.get("etas"):
+        return BaselineRule
 
     return {
         "os_zero_one": PotentialRule,

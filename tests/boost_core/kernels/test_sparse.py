@@ -77,6 +77,7 @@ def random_gains(random: np.random.Generator, n_rows: int, n_classes: int, n_hot
         hot=entries_of(dense[:, hot_classes], np.arange(n_hot)),
         hot_classes=hot_classes,
         counts=counts,
+        added=np.zeros(n_rows, np.int64),
         offset=0,
     )
     return gains, dense
