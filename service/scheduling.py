@@ -122,7 +122,7 @@ class _Round:
     def serve(self, job: Waiting, most_stuck: float) -> None:
         """Start the job, or say why not."""
         if (reason := misfit(job, self._site)) is not None:
-            self.stuck.append(Stuck(job.job_id, reason))
+            self.stuck.append(Stuck(job.job_id, str(reason)))
             if job.stuck >= most_stuck:
                 self.refused.append(Stuck(job.job_id, f"{reason}; waited {most_stuck:g} s for that to change"))
         elif job.workers == 0 or self._site.workers is None:
@@ -145,7 +145,9 @@ class _Round:
             self.starts.append(Start(job.job_id, chosen))
             return
         kept = f"; free ones are kept for job {self._kept_for}" if self._kept_for else ""
-        self.waits.append(Stuck(job.job_id, f"waits for {count} free worker(s) of the {len(large)} that serve it{kept}"))
+        self.waits.append(
+            Stuck(job.job_id, f"waits for {count} free worker(s) of the {len(large)} that serve it{kept}")
+        )
         if self._kept_for is None and job.waited >= PATIENCE_SECONDS:
             self._kept_for = job.job_id
             for place in free:
@@ -163,10 +165,33 @@ class _Round:
         return tuple(place.address for place in chosen)
 
 
-def misfit(job: Waiting, site: Site) -> str | None:
-    """Why the job could not start even if every worker were free, in figures; None: it could."""
+@dataclass(frozen=True)
+class Shortage:
+    """A job's memory is nowhere to be had. needed_bytes: on each of `count` workers, 0 = in the runner's own process;
+    largest_bytes: of the largest worker; would_do: how many of that size would do, None = no number."""
+
+    needed_bytes: int
+    count: int
+    largest_bytes: int
+    would_do: int | None
+
+    def __str__(self) -> str:
+        where = f"each of {self.count} worker(s)" if self.count else "the server's own process"
+        do = "no number of workers of that size would do"
+        if self.would_do is not None:
+            do = f"{self.would_do} worker(s) of that size would do"
+        usable_bytes = in_gb(usable(self.largest_bytes))
+        return (
+            f"needs {in_gb(self.needed_bytes)} on {where}; the largest has {in_gb(self.largest_bytes)}, "
+            f"of which jobs may use {usable_bytes}; {do}"
+        )
+
+
+def misfit(job: Waiting, site: Site) -> str | Shortage | None:
+    """Why the job could not start even if every worker were free; None: it could."""
     if job.workers == 0 or (job.workers is None and site.workers is None):
-        return _too_large(job.need, 0, [site.own])
+        fits = job.need.on(1) <= usable(site.own.memory_bytes)
+        return None if fits else _shortage(job.need, 0, [site.own])
     workers = site.workers
     if workers is None:
         return f"{job.workers} workers asked for, but there is no cluster here"
@@ -174,22 +199,12 @@ def misfit(job: Waiting, site: Site) -> str | None:
     if len(workers) < asked:
         return f"needs {asked} worker(s); the cluster has {len(workers)}"
     count, large = fitting(job, workers)
-    return None if len(large) >= count else _too_large(job.need, job.workers or len(workers), workers)
+    return None if len(large) >= count else _shortage(job.need, job.workers or len(workers), workers)
 
 
-def _too_large(need: Need, count: int, places: Sequence[Place]) -> str | None:
-    """count: workers that share the rows, 0 = the runner's own process."""
+def _shortage(need: Need, count: int, places: Sequence[Place]) -> Shortage:
     largest = max(place.memory_bytes for place in places)
-    needed = need.on(max(count, 1))
-    if count == 0 and needed <= usable(largest):
-        return None
-    where = f"each of {count} worker(s)" if count else "the runner's own process"
-    would = need.fewest(usable(largest))
-    do = f"{would} workers of that size would do" if would else "no number of workers of that size would do"
-    return (
-        f"needs {in_gb(needed)} on {where}; the largest has {in_gb(largest)}, of which jobs may use "
-        f"{in_gb(usable(largest))}; {do}"
-    )
+    return Shortage(need.on(max(count, 1)), count, largest, need.fewest(usable(largest)))
 
 
 def in_gb(n_bytes: int) -> str:

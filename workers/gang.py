@@ -41,8 +41,8 @@ class GangSettings:
     lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
     rows (neither changes the model). member: what members run, to be imported on the worker. recoveries: how often a
     gang that lost members is formed again; settle_seconds: how long it then waits for replacements before it goes on
-    with those that are left, `fewest` of them at least. only: the addresses that the first gang is formed of (empty: any
-    may be), for which it waits place_seconds.
+    with those that are left, `fewest` of them at least. only: the addresses that the first gang is formed of (empty:
+    any may be), for which it waits place_seconds.
     """
 
     deadline_seconds: float = 30.0

@@ -38,7 +38,9 @@ class ScriptedTrainer(Trainer):
         if self.down:
             raise GangUnavailable("cluster tcp://nowhere: nobody answers")
 
-    def train(self, job: TrainingJob, n_workers: int, progress: Progress) -> TrainingOutcome:
+    def train(
+        self, job: TrainingJob, n_workers: int, progress: Progress, only: tuple[str, ...] = (), fewest: int = 1
+    ) -> TrainingOutcome:
         self.began.set()
         return self.script(job, progress)
 

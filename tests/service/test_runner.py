@@ -6,7 +6,7 @@ import pytest
 
 from boost_core.errors import BoundBroken
 from service.job_states import JobState
-from service.store import Job, Lease
+from service.store import Decide, Job, Lease
 from tests.service.bench import Bench
 from tests.service.polling import wait_until
 from workers.errors import DataError, GangUnavailable
@@ -39,7 +39,6 @@ def test_jobs_are_run_in_their_order(bench: Bench) -> None:
     [
         (DataError(("data", "train"), "the file changed"), "the file changed"),
         (BoundBroken("round 3: too much"), "round 3: too much"),
-        (GangUnavailable("2 workers are busy"), "2 workers are busy"),
         (RuntimeError("secret"), "internal error (RuntimeError); the server's log has the details"),
     ],
 )
@@ -177,16 +176,16 @@ def test_nothing_is_taken_while_the_cluster_is_away(bench: Bench) -> None:
 def test_a_store_that_fails_for_a_while_loses_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     job = bench.submit()
     runner = bench.runner()
-    take = bench.store.take
+    place = bench.store.place
     failed = threading.Event()
 
-    def broken(owner: str, lease_seconds: float) -> Job | None:
+    def broken(owner: str, lease_seconds: float, decide: Decide) -> list[Job]:
         failed.set()
         raise OSError("disk full")
 
-    monkeypatch.setattr(bench.store, "take", broken)
+    monkeypatch.setattr(bench.store, "place", broken)
     runner.start()
     assert failed.wait(60)
     wait_until(runner.trouble, lambda trouble: trouble is not None and "OSError" in trouble)
-    monkeypatch.setattr(bench.store, "take", take)
+    monkeypatch.setattr(bench.store, "place", place)
     bench.wait(job, JobState.SUCCEEDED)
