@@ -112,7 +112,8 @@ def test_no_worker_is_given_twice_and_every_one_given_has_the_memory(
     memory = {place.address: place.memory_bytes for place in site.workers if not place.busy}
     decision = decide(queue, site, NEVER)
     given_away = [address for start in decision.starts for address in start.addresses]
-    assert len(given_away) == len(set(given_away)) and set(given_away) <= set(memory)
+    assert len(given_away) == len(set(given_away))
+    assert set(given_away) <= set(memory)
     by_id = {job.job_id: job for job in queue}
     for start in decision.starts:
         job, count = by_id[start.job_id], len(start.addresses)
