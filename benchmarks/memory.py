@@ -2,10 +2,10 @@
 
     python -m benchmarks.memory [--cases NAME ...] [--scale 1.0] [--rounds 3] [--threads 2] [--json]
 
-A case is a table and how it is trained, each in a process of its own, so that the greatest resident size is its own. rows
-MB = a byte a cell, 4 a score (8 an entry of the lists where scores are sparse) and 4 a label; ratio = (peak - 300 MB) /
-rows MB, of which 1.3 is the bar. estimate = workers/memory_need.py on one member. Tables are written a row group at a
-time and removed again; --scale makes them smaller.
+A case is a table and how it is trained, each in a process of its own, so that the greatest resident size is its own.
+rows MB = a byte a cell, 4 a score (8 an entry of the lists where scores are sparse) and 4 a label; ratio = (peak - 300
+MB) / rows MB, of which 1.3 is the bar. estimate = workers/memory_need.py on one member. Tables are written a row group
+at a time and removed again; --scale makes them smaller.
 """
 
 import argparse

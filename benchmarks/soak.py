@@ -88,11 +88,6 @@ class Served:
             dice.choice(workers).kill()
         return True
 
-    def stop(self) -> None:
-        """In good order."""
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait(60)
-
     def _children(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
             return list(psutil.Process(self._process.pid).children(recursive=True))
@@ -136,7 +131,10 @@ class Soak:
             self._collect()
             time.sleep(0.5)
         self.ended += [{"status": "never ended", "priority": 0, "run": 0, "right": False} for _ in self._open]
-        self._server.stop()
+
+    def close(self) -> None:
+        """Nothing is left running, however the soak ended."""
+        self._server.kill()
 
     def _submit(self) -> None:
         dice = self._dice
@@ -219,9 +217,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))  # so that the server is ended too
     with tempfile.TemporaryDirectory() as folder:
         soak = Soak(Path(folder), arguments)
-        soak.run()
+        with contextlib.closing(soak):
+            soak.run()
     found = summary(soak)
     if not arguments.json:
         show(soak)

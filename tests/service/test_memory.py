@@ -56,7 +56,7 @@ def test_runners_tell_how_many_workers_would_do() -> None:
 
     site = site_of([news(4 * GB, 2 * GB), news(GB)], has_cluster=True)
     assert site is not None
-    refuse_too_large(None, Need(GB, 3 * GB), site)  # 2.5 GB on each would not fit, but all of it on the large one
+    refuse_too_large(None, Need(GB, 5 * GB // 2), site)  # 2.25 GB on each would not fit, but all of it on the large one
     with pytest.raises(MemoryShort) as caught:
         refuse_too_large(1, Need(GB, 6 * GB), site)
     assert (caught.value.needed_bytes, caught.value.largest_bytes, caught.value.workers_needed) == (7 * GB, 4 * GB, 3)
