@@ -57,7 +57,7 @@ class LeaseKeeper:
             if self._store.extend(self.lease, self.seconds) is JobState.CANCELLING:
                 self.cancelled.set()
         except (LeaseLost, NotFound) as error:
-            log.warning("%s", error)
+            log.info("%s", error)  # also when the job has just ended; whoever loses results says so
             self.lost.set()
         except Exception:
             # The store may be back at the next beat; if not, the lease expires and a new run fences this one.
