@@ -4,6 +4,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -15,7 +16,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --require-hashes -r
 INSTALL_PROJECT := -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-docker test-docker-all bench lock clean
+.PHONY: help setup demo check test test-docker test-docker-all bench soak lock clean
 
 help:
 	@echo "make setup   build $(VENV) with what the service and the demo need"
@@ -25,6 +26,7 @@ help:
 	@echo "make test-docker  a cluster by docker compose: same model, a kill, isolation (needs Docker only)"
 	@echo "make test-docker-all  the same, and every fault of tests/docker/test_all.py (half an hour)"
 	@echo "make bench   time the engine against its peers, in $(BENCH_VENV) (BENCH_ARGS go to the program)"
+	@echo "make soak    ten minutes of random kills while jobs run, every model checked (SOAK_ARGS='--minutes 2')"
 	@echo "make lock    write requirements/*.txt again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)"
 	@echo "make clean   remove environments, caches and build leftovers"
 
@@ -100,6 +102,9 @@ test-docker-all: $(VENV)/.dev-stamp
 
 bench: $(BENCH_VENV)/.bench-stamp
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)
+
+soak: $(VENV)/.dev-stamp
+	@$(BIN)/python -m benchmarks.soak $(SOAK_ARGS)
 
 # --- locks -------------------------------------------------------------------------------------------------
 

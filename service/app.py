@@ -128,7 +128,13 @@ def check_start(settings: Settings, state: StateDirectory) -> None:
 
 
 def _runner_settings(settings: Settings, state: StateDirectory) -> RunnerSettings:
-    return RunnerSettings(state.owner, state.previous_owner, settings.lease_seconds, settings.poll_seconds)
+    return RunnerSettings(
+        state.owner,
+        state.previous_owner,
+        settings.lease_seconds,
+        settings.poll_seconds,
+        settings.worker_wait_seconds,
+    )
 
 
 def shut_down(services: Services, state: StateDirectory) -> None:

@@ -45,7 +45,7 @@ def print_error(error: Exception, as_json: bool) -> int:
     """Tell an error; returns its exit code."""
     sys.stderr.write(_for_people(error))
     if as_json:
-        _write_answer(encode({"error": describe(error).model_dump()}))
+        _write_answer(encode({"error": describe(error).content()}))
     return rule_for(error).exit_code
 
 

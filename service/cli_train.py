@@ -15,14 +15,17 @@ from service.cli_output import reporting
 from service.cli_progress import ConsoleProgress, interruptible
 from service.cluster_link import ClusterLink
 from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
+from service.memory_check import refuse_too_large
 from service.requests import TrainingRequest, parse, prepare
 from service.safe_json import decode
+from service.scheduling import in_gb
 from service.settings import Settings, checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
 from service.warm_start import HERE, check_start
 from workers.checkpoint_store import FolderCheckpoints
 from workers.job import CheckpointSettings, TrainingJob, TrainingOutcome
+from workers.memory_need import estimate, facts_of
 from workers.model_file import read_model, write_model
 
 
@@ -135,6 +138,7 @@ def _train(job: TrainingJob, trainer: Trainer, n_workers: Callable[[], int]) -> 
     with interruptible() as interrupted:
         trainer.prepare()
         n_members = n_workers()
+        refuse_too_large(n_members, estimate(facts_of(job.plan, job.config)), trainer.site(own_busy=False))
         progress = ConsoleProgress(job.config.rounds, interrupted)
         with progress.shown():
             return trainer.train(job, n_members, progress)
@@ -159,6 +163,8 @@ def _text(answer: dict[str, Any], out: Path) -> str:
         f"{answer['rounds']} rounds {where} in {seconds['total']:.1f} s, ended by {answer['stop_reason']}",
         f"train error {_figure(answer['train_error'])}, valid error {_figure(answer['valid_error'])}",
         f"loss {_figure(answer['loss'])}, proved bound {_figure(answer['bound'])}",
+        f"memory of a worker {in_gb(answer['peak_memory_bytes'])}, "
+        f"estimated before {in_gb(answer['estimated_memory_bytes'])}",
     ]
     return "\n".join(lines)
 

@@ -2,6 +2,7 @@
 
 ServiceError
 ├── RequestRefused          the request asks for something wrong; `problems` says where and what
+│   └── MemoryShort         no worker has the memory that the job needs
 ├── MalformedBody           the body is not JSON
 ├── UnsupportedMedia        the body is of a media type that is not read here
 ├── BodyTooLarge            the body has more bytes than allowed
@@ -52,6 +53,15 @@ class RequestRefused(ServiceError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(f"{'.'.join(map(str, loc))}: {message}" for loc, message in problems))
+
+
+class MemoryShort(RequestRefused):
+    """No worker has the memory. needed_bytes: on each worker; workers_needed: of the largest's size, None = no number
+    would do."""
+
+    def __init__(self, message: str, needed_bytes: int, largest_bytes: int, workers_needed: int | None) -> None:
+        self.needed_bytes, self.largest_bytes, self.workers_needed = needed_bytes, largest_bytes, workers_needed
+        super().__init__([(("resources", "workers"), message)])
 
 
 class MalformedBody(ServiceError):
@@ -145,6 +155,7 @@ class Rule:
 # is queued, so they are the request's fault over HTTP (4xx); a command tells them apart by exit code 3.
 RULES: Mapping[type[BaseException], Rule] = {
     RequestRefused: Rule(422, "request-refused", "The request is refused", 2),
+    MemoryShort: Rule(422, "memory-short", "No worker has the memory that the job needs", 2),
     ConfigError: Rule(422, "request-refused", "The request is refused", 2),
     DataError: Rule(422, "data-refused", "The data are refused", 3),
     DataNotFound: Rule(422, "data-not-found", "The data do not exist", 3),

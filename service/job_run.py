@@ -21,7 +21,9 @@ from service.training_answer import training_answer
 from service.warm_start import check_start, find_start
 from workers.cluster_calls import SchedulerLost
 from workers.data_plan import DataPlan
+from workers.errors import GangUnavailable, TrainingFailed
 from workers.job import CheckpointSettings, RoundProgress, TrainingJob, TrainingOutcome
+from workers.memory_need import estimate, facts_of
 from workers.model_file import model_sha256, to_bytes
 
 # A follower sees rounds this late at most; a store on a disk takes some 10 ms for each write.
@@ -78,13 +80,19 @@ class RunProgress:
         """Write the rounds that wait."""
         self._flushed_at = time.monotonic()
         try:
-            self._store.append_rounds(self._keeper.lease, self._waiting)
+            if self._store.append_rounds(self._keeper.lease, self._waiting) is JobState.CANCELLING:
+                self._keeper.cancelled.set()  # heard of here before the next heartbeat
             self._waiting = []
         except LeaseLost:
             self._waiting = []
             self._keeper.lost.set()
         except StoreUnavailable as error:
             log.warning("rounds of job %s wait: %s", self._keeper.lease.job_id, error)
+
+    @property
+    def ran(self) -> bool:
+        """Whether rounds were trained: the workers were there."""
+        return self._running
 
     def finish(self) -> None:
         """Write the last rounds. Raises StoreUnavailable if they still wait then."""
@@ -131,8 +139,10 @@ class JobRun:
         self._data_root = data_root
         self._stopping = stopping
 
-    def execute(self, job: Job, keeper: LeaseKeeper) -> None:
-        """Train; afterwards the job is over, or queued again because the server stops. Raises LeaseLost."""
+    def execute(self, job: Job, keeper: LeaseKeeper, *, last_try: bool = False) -> bool:
+        """Train; afterwards the job is over, or queued again: the server stops, the cluster is gone, or the job's
+        workers were not to be had. False only in this last case; on the last try that ends the job. Raises LeaseLost.
+        """
         progress = RunProgress(self._store, keeper, self._stopping)
         try:
             plan, outcome = self._train(job, keeper, progress)
@@ -148,8 +158,15 @@ class JobRun:
             raise
         except SchedulerLost as error:
             self._paused(keeper, error)
+        except GangUnavailable as error:
+            if last_try and not progress.ran:
+                self._failed(keeper, error)
+                return True
+            self._paused(keeper, error, counts=progress.ran)
+            return progress.ran
         except Exception as error:
             self._failed(keeper, error)
+        return True
 
     def _train(self, job: Job, keeper: LeaseKeeper, progress: RunProgress) -> tuple[DataPlan, TrainingOutcome]:
         request = parse(job.body)
@@ -158,8 +175,7 @@ class JobRun:
         start = find_start(request, ModelRegistry(self._store, self._artifacts, 1))
         model = start.model if start else None
         check_start(model, plan, config)
-        n_workers = self._trainer.choose(request.resources.workers, plan)
-        self._store.set_workers(keeper.lease, n_workers)
+        place = tuple(job.place or ())
         training = TrainingJob(
             job.id,
             job.run,
@@ -170,7 +186,8 @@ class JobRun:
             resume=self._checkpoints is not None,
             warm_start=model,
         )
-        return plan, self._trainer.train(training, n_workers, progress)
+        fewest = self._trainer.fewest(estimate(facts_of(plan, config)), place)
+        return plan, self._trainer.train(training, len(place), progress, place, fewest)
 
     def _register(self, job: Job, keeper: LeaseKeeper, plan: DataPlan, outcome: TrainingOutcome) -> None:
         sha256 = model_sha256(outcome.model)
@@ -204,12 +221,12 @@ class JobRun:
         if self._store.get(lease.job_id).state is JobState.CANCELLING:
             self._store.change(lease, JobState.CANCELLED, "cancelled on request")
         else:
-            self._store.release(lease.owner, "the server was stopped", counts=False)
+            self._store.give_back(lease, "the server was stopped", counts=False)
 
-    def _paused(self, keeper: LeaseKeeper, error: SchedulerLost) -> None:
-        """The cluster is gone: the job waits for it in the queue, and goes on from its last checkpoint."""
+    def _paused(self, keeper: LeaseKeeper, error: TrainingFailed, *, counts: bool = True) -> None:
+        """The workers are gone: the job waits for others in the queue, and goes on from its last checkpoint."""
         log.warning("job %s is queued again: %s", keeper.lease.job_id, error)
-        self._store.release(keeper.lease.owner, str(error))
+        self._store.give_back(keeper.lease, str(error), counts=counts)
 
     def _failed(self, keeper: LeaseKeeper, error: Exception) -> None:
         log.error("job %s failed: %s", keeper.lease.job_id, error, exc_info=not is_deliberate(error))

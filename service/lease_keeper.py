@@ -17,12 +17,14 @@ log = logging.getLogger(__name__)
 class LeaseKeeper:
     """A thread that prolongs a lease. `cancelled` and `lost` tell what it learned from the store."""
 
-    def __init__(self, store: JobStore, lease: Lease, lease_seconds: float) -> None:
+    def __init__(self, store: JobStore, lease: Lease, lease_seconds: float, beat_seconds: float | None = None) -> None:
+        """beat_seconds: between two looks at the store, if that is to be more often than the lease needs."""
         self.lease = lease
         self.cancelled = threading.Event()
         self.lost = threading.Event()
         self._store = store
         self.seconds = lease_seconds
+        self._beat_seconds = min(lease_seconds / BEATS_PER_LEASE, beat_seconds or lease_seconds)
         self._ended = False
         self._nudge = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"lease-{lease.job_id}", daemon=True)
@@ -44,7 +46,7 @@ class LeaseKeeper:
 
     def _keep(self) -> None:
         while not self.lost.is_set():
-            self._nudge.wait(self.seconds / BEATS_PER_LEASE)
+            self._nudge.wait(self._beat_seconds)
             self._nudge.clear()
             if self._ended:
                 return
@@ -55,7 +57,7 @@ class LeaseKeeper:
             if self._store.extend(self.lease, self.seconds) is JobState.CANCELLING:
                 self.cancelled.set()
         except (LeaseLost, NotFound) as error:
-            log.warning("%s", error)
+            log.info("%s", error)  # also when the job has just ended; whoever loses results says so
             self.lost.set()
         except Exception:
             # The store may be back at the next beat; if not, the lease expires and a new run fences this one.

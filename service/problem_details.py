@@ -1,8 +1,10 @@
 """Errors as problem details (RFC 9457): the one shape in which an error leaves the service."""
 
+from typing import Any
+
 from pydantic import BaseModel, Field
 
-from service.errors import Rule, is_deliberate, problems_of, rule_for
+from service.errors import MemoryShort, Rule, is_deliberate, problems_of, rule_for
 from service.safe_json import clean_text
 
 MEDIA_TYPE = "application/problem+json"
@@ -16,6 +18,14 @@ class Place(BaseModel):
     message: str = Field(description="What is wrong, with the value, and what to do.")
 
 
+class MemoryFigures(BaseModel):
+    """What a job needs and what there is."""
+
+    needed_bytes: int = Field(description="Estimated, on each worker.")
+    largest_worker_bytes: int = Field(description="Memory of the largest worker.")
+    workers_needed: int | None = Field(description="Workers of that size that would do; null: no number would.")
+
+
 class ProblemDetails(BaseModel):
     """An error (RFC 9457, application/problem+json)."""
 
@@ -24,6 +34,11 @@ class ProblemDetails(BaseModel):
     status: int = Field(description="The HTTP status code.")
     detail: str = Field(description="What happened this time.")
     errors: list[Place] = Field(default=[], description="The single mistakes, where the problem has places.")
+    memory: MemoryFigures | None = Field(default=None, description="Of urn:edgewise:problem:memory-short only.")
+
+    def content(self) -> dict[str, Any]:
+        """JSON-ready; members that only some problems have are left out of the others."""
+        return self.model_dump(exclude=None if self.memory else {"memory"})
 
 
 def describe(error: BaseException) -> ProblemDetails:
@@ -34,7 +49,14 @@ def describe(error: BaseException) -> ProblemDetails:
         Place(loc=[clean_text(key) if isinstance(key, str) else key for key in loc], message=clean_text(message))
         for loc, message in problems_of(error)
     ]
-    return from_rule(rule, clean_text(detail) or rule.title, places)
+    problem = from_rule(rule, clean_text(detail) or rule.title, places)
+    if isinstance(error, MemoryShort):
+        problem.memory = MemoryFigures(
+            needed_bytes=error.needed_bytes,
+            largest_worker_bytes=error.largest_bytes,
+            workers_needed=error.workers_needed,
+        )
+    return problem
 
 
 def from_rule(rule: Rule, detail: str, places: list[Place] | None = None) -> ProblemDetails:

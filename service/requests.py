@@ -128,7 +128,8 @@ class ResourcesSpec(_Strict):
     """Where to train."""
 
     workers: Annotated[Literal["auto"] | int, BeforeValidator(_check_workers)] = Field(
-        default="auto", description="A number of Dask workers, 0 for the server's own process, or auto."
+        default="auto",
+        description="A number of Dask workers, 0 for the server's own process, or auto: as few as the rows fit on.",
     )
     threads: int | None = Field(default=None, ge=1, le=1024, description="Threads of each worker; null: all cores.")
 
@@ -171,6 +172,12 @@ class TrainingRequest(_Strict):
     )
     warm_start: WarmStartSpec | None = Field(
         default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
+    )
+    priority: int = Field(
+        default=0,
+        ge=-100,
+        le=100,
+        description="Which of the jobs that wait starts first: the highest. Waiting raises it by 1 every 5 minutes.",
     )
     resources: ResourcesSpec = ResourcesSpec()
 

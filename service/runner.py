@@ -1,16 +1,22 @@
-"""The embedded runner: a thread of the server that takes queued jobs, one at a time."""
+"""The embedded runner: a thread of the server that places queued jobs on workers, and a thread for each that runs.
+
+What starts is decided by scheduling.py; this is the shell around it that looks, asks and acts.
+"""
 
 import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 from service.errors import LeaseLost, StoreUnavailable
 from service.job_run import JobRun
+from service.job_states import JobState
 from service.lease_keeper import BEATS_PER_LEASE, LeaseKeeper
-from service.store import Job, JobStore, Lease
+from service.scheduling import Decision, Site, Waiting, decide
+from service.store import Job, JobStore, Lease, Offer
+from service.stuck_jobs import StuckJobs
 from service.trainer import Trainer
 from workers.errors import WorkersError
 
@@ -19,12 +25,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunnerSettings:
-    """`owner` names the runner in leases, `previous_owner` the dead one that it replaces."""
+    """`owner` names the runner in leases, `previous_owner` the dead one that it replaces. worker_wait_seconds: after
+    which a job fails for which there are no workers, busy or not."""
 
     owner: str
     previous_owner: str | None
     lease_seconds: float
     poll_seconds: float
+    worker_wait_seconds: float = 600.0
 
 
 class Runner:
@@ -44,9 +52,11 @@ class Runner:
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._run = make_run(self._stopping)
-        self._keeper: LeaseKeeper | None = None
+        self._jobs: dict[str, tuple[Job, threading.Thread]] = {}
+        self._keepers: dict[str, LeaseKeeper] = {}
+        self._stuck = StuckJobs(time.monotonic)
         self._trouble: str | None = "not started yet"
-        self._told: str | None = self._trouble
+        self._told: tuple[str | None, Offer] | None = None
         self._told_at = 0.0
         # A thread that hangs in a broken run must not keep the process alive: the job's lease expires then.
         self._thread = threading.Thread(target=self._work, name="runner", daemon=True)
@@ -56,18 +66,21 @@ class Runner:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Ask the running job to stop and go back to the queue, and wait for that."""
+        """Ask the running jobs to stop and go back to the queue, and wait for that."""
+        until = time.monotonic() + seconds
         self._stopping.set()
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join(seconds)
-            if self._thread.is_alive():
-                log.error("the running job did not stop within %s s; it is queued again at the next start", seconds)
+        for job, thread in list(self._jobs.values()):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                log.error("job %s did not stop within %s s; it is queued again at the next start", job.id, seconds)
 
     def wake(self) -> None:
         """Look at the store now: a job was submitted or cancelled."""
         self._wake.set()
-        if keeper := self._keeper:
+        for keeper in list(self._keepers.values()):
             keeper.nudge()
 
     def trouble(self) -> str | None:
@@ -83,42 +96,62 @@ class Runner:
     def _work(self) -> None:
         while not self._stopping.is_set():
             self._wake.clear()
-            busy = self._attempt()
+            self._attempt()
             self._tell()
-            if not busy:
-                self._wake.wait(self._settings.poll_seconds)
+            self._wake.wait(self._settings.poll_seconds)
 
-    def _attempt(self) -> bool:
-        """Run one job, if there is one and it can be run now."""
+    def _attempt(self) -> None:
+        """Start what can start now."""
         try:
             self._recover()
             self._trainer.prepare()
+            site = self._trainer.site(own_busy=any(not job.place for job in self._running()))
             self._trouble = None
-            job = self._store.take(self._settings.owner, self._settings.lease_seconds)
+            if not self._store.list_jobs(JobState.QUEUED, 1, None):
+                return
+            for job in self._store.place(
+                self._settings.owner, self._settings.lease_seconds, lambda *found: self._decide(site, *found)
+            ):
+                self._begin(job)
         except WorkersError as error:
             # Queued jobs wait until the cluster is back; /readyz says so.
             self._trouble = str(error)
-            return False
         except StoreUnavailable as error:
             log.warning("%s", error)
             self._trouble = str(error)
-            return False
         except Exception as error:
             log.exception("the runner cannot take jobs")
             self._trouble = f"cannot take jobs ({type(error).__name__}); the server's log has the details"
-            return False
-        if job is not None:
-            self._execute(job)
-        return job is not None
+
+    def _decide(self, site: Site, waiting: Sequence[Waiting], placed: Collection[str]) -> Decision:
+        """What starts, given what other runners have placed already."""
+        if site.workers is not None:
+            taken = tuple(replace(each, busy=each.busy or each.address in placed) for each in site.workers)
+            site = replace(site, workers=taken)
+        ready = [
+            replace(job, stuck=self._stuck.seconds(job.job_id)) for job in waiting if not self._stuck.pauses(job.job_id)
+        ]
+        decision = decide(ready, site, self._settings.worker_wait_seconds)
+        self._stuck.found_stuck([job.job_id for job in decision.stuck], [job.job_id for job in waiting])
+        return decision
+
+    def _running(self) -> list[Job]:
+        return [job for job, _thread in list(self._jobs.values())]
+
+    def _begin(self, job: Job) -> None:
+        """Run a job in a thread of its own. One that hangs must not keep the process alive: its lease expires then."""
+        thread = threading.Thread(target=self._execute, args=[job], name=f"job-{job.id}", daemon=True)
+        self._jobs[job.id] = job, thread
+        thread.start()
 
     def _tell(self) -> None:
         """Let servers that have no runner of their own know of this one; a third of a lease apart is enough."""
-        now = time.monotonic()
-        if self._trouble == self._told and now - self._told_at < self._settings.lease_seconds / BEATS_PER_LEASE:
+        now, told = time.monotonic(), (self._trouble, self._trainer.offer())
+        if told == self._told and now - self._told_at < self._settings.lease_seconds / BEATS_PER_LEASE:
             return
         with contextlib.suppress(StoreUnavailable):  # it shows in the trouble already
-            self._store.see_runner(self._settings.owner, self._trouble, self._trainer.n_workers())
-            self._told, self._told_at = self._trouble, now
+            self._store.see_runner(self._settings.owner, *told)
+            self._told, self._told_at = told, now
 
     def _recover(self) -> None:
         """Queue the jobs that nobody works on any more: of the runner before, and of silent ones."""
@@ -129,13 +162,21 @@ class Runner:
 
     def _execute(self, job: Job) -> None:
         lease = Lease(job.id, job.run, self._settings.owner)
+        last_try = self._stuck.seconds(job.id) >= self._settings.worker_wait_seconds
+        seconds, beat = self._settings.lease_seconds, self._settings.poll_seconds
         try:
-            with LeaseKeeper(self._store, lease, self._settings.lease_seconds) as self._keeper:
-                self._run.execute(job, self._keeper)
+            with LeaseKeeper(self._store, lease, seconds, beat) as keeper:
+                self._keepers[job.id] = keeper
+                if self._run.execute(job, keeper, last_try=last_try):
+                    self._stuck.forget(job.id)
+                else:
+                    self._stuck.not_to_be_had(job.id)
         except LeaseLost as error:
             log.warning("%s; its results are dropped", error)
         except Exception:
             # The store itself failed: the lease expires and the job is queued again.
             log.exception("run %s of job %s could not be brought to an end", job.run, job.id)
         finally:
-            self._keeper = None
+            self._keepers.pop(job.id, None)
+            self._jobs.pop(job.id, None)
+            self._wake.set()

@@ -83,9 +83,12 @@ class Settings(BaseSettings):
         float, Field(gt=0, description="A worker that is silent for so long in a round is left out of its gang.")
     ] = 30.0
     # Long beside any pause of a healthy process, short beside a person's patience.
-    lease_seconds: Annotated[float, Field(gt=0, description="A silent runner loses its job after this.")] = 30.0
-    poll_seconds: Annotated[float, Field(gt=0, description="How often an idle runner looks at the queue.")] = 2.0
-    stop_seconds: Annotated[float, Field(gt=0, description="Time a running job gets to stop at shutdown.")] = 20.0
+    lease_seconds: Annotated[float, Field(gt=0, description="A silent runner loses its jobs after this.")] = 30.0
+    poll_seconds: Annotated[float, Field(gt=0, description="How often a runner looks at the queue.")] = 2.0
+    worker_wait_seconds: Annotated[
+        float, Field(gt=0, description="A job fails for which there are no workers for so long, busy or not.")
+    ] = 600.0
+    stop_seconds: Annotated[float, Field(gt=0, description="Time that running jobs get to stop at shutdown.")] = 20.0
 
     @field_validator("cluster")
     @classmethod

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, RowMapping, func, select, update
 
 from service.sql_engine import insert_ignoring
 from service.store import RoundEntry, RunnerNews, Totals
@@ -16,7 +16,13 @@ TOTALS = ("rounds", "round_seconds", "reduction_seconds", "reduction_bytes")
 
 def note_runner(connection: Connection, news: RunnerNews) -> None:
     """Write down that a runner lives."""
-    values = {"seen_at": news.seen_at, "trouble": news.trouble, "workers": news.workers}
+    values = {
+        "seen_at": news.seen_at,
+        "trouble": news.trouble,
+        "workers": news.workers,
+        "worker_bytes": list(news.worker_bytes),
+        "own_bytes": news.own_bytes,
+    }
     row = {"owner": news.owner, **values, **dict.fromkeys(TOTALS, 0)}
     if not connection.execute(insert_ignoring(connection.dialect, RunnerRecord).values(**row)).rowcount:
         connection.execute(update(RunnerRecord).where(RUNNERS.c.owner == news.owner).values(**values))
@@ -38,7 +44,7 @@ def add_rounds(connection: Connection, owner: str, rounds: Sequence[RoundEntry],
     }
     grown = {name: RUNNERS.c[name] + value for name, value in added.items()}
     if not connection.execute(update(RunnerRecord).where(RUNNERS.c.owner == owner).values(**grown)).rowcount:
-        row = {"owner": owner, "seen_at": now, "trouble": None, "workers": 0, **added}
+        row = {"owner": owner, "seen_at": now, "trouble": None, "workers": 0, "worker_bytes": [], **added}
         connection.execute(insert_ignoring(connection.dialect, RunnerRecord).values(**row))
 
 
@@ -46,7 +52,12 @@ def read_runners(connection: Connection, since: datetime) -> list[RunnerNews]:
     """Runners heard of since then, the latest first."""
     query = select(RUNNERS).where(RUNNERS.c.seen_at >= since).order_by(RUNNERS.c.seen_at.desc())
     rows = connection.execute(query).mappings().all()
-    return [RunnerNews(row["owner"], row["seen_at"], row["trouble"], row["workers"]) for row in rows]
+    return [_news(row) for row in rows]
+
+
+def _news(row: RowMapping) -> RunnerNews:
+    memory = tuple(row["worker_bytes"])
+    return RunnerNews(row["owner"], row["seen_at"], row["trouble"], row["workers"], memory, row["own_bytes"])
 
 
 def read_totals(connection: Connection) -> Totals:

@@ -16,11 +16,25 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import JobNotFound, KeyReused, LeaseLost, WrongState
 from service.job_states import JobState, after_cancel, after_loss, after_resume, check_transition
+from service.scheduling import Start
 from service.sql_engine import insert_ignoring
+from service.sql_placement import explain, first_in_line, one_at_a_time, read_placed, read_waiting
 from service.sql_runners import add_rounds, note_runner, read_runners, read_totals, touch_runner
 from service.sql_session import storable, stored_text
 from service.sql_versions import SqlVersions, register
-from service.store import Job, Lease, NewJob, NewVersion, RoundEntry, RunnerNews, Totals, Transition, Version
+from service.store import (
+    Decide,
+    Job,
+    Lease,
+    NewJob,
+    NewVersion,
+    Offer,
+    RoundEntry,
+    RunnerNews,
+    Totals,
+    Transition,
+    Version,
+)
 from service.tables import JobRecord, ModelRecord, RoundRow, TransitionRecord
 
 JOBS = JobRecord.__table__
@@ -56,7 +70,9 @@ class SqlStore(SqlVersions):
             values = {field.name: getattr(new, field.name) for field in fields(NewJob)}
             now = self._clock()
             connection.execute(
-                insert(JobRecord).values(**values, id=job_id, state=JobState.QUEUED.value, submitted_at=now)
+                insert(JobRecord).values(
+                    **values, id=job_id, state=JobState.QUEUED.value, submitted_at=now, queued_at=now
+                )
             )
             self._note(connection, job_id, 0, JobState.QUEUED, None)
             return _get(connection, job_id), True
@@ -86,26 +102,38 @@ class SqlStore(SqlVersions):
             rows = connection.execute(query).mappings().all()
         return [Transition(JobState(row["state"]), row["run"], row["at"], row["reason"]) for row in rows]
 
-    def take(self, owner: str, lease_seconds: float) -> Job | None:
-        oldest = select(JOBS.c.id, JOBS.c.run).where(JOBS.c.state == JobState.QUEUED.value)
+    def place(self, owner: str, lease_seconds: float, decide: Decide) -> list[Job]:
         with self._sessions.writing() as connection:
-            # Runners at once each lock another row; the one that comes too late sees the next.
-            free = oldest.order_by(JOBS.c.number).limit(1).with_for_update(skip_locked=True)
-            found = connection.execute(free).first()
-            if found is None:
-                return None
-            connection.execute(delete(RoundRow).where(RoundRow.job_id == found.id))
+            one_at_a_time(connection)
             now = self._clock()
-            lease = {"lease_owner": owner, "lease_expires": now + timedelta(seconds=lease_seconds)}
-            fresh = {
-                "run": found.run + 1,
-                "rounds_done": 0,
-                "workers": None,
-                "started_at": now,
-                "running_at": None,
-            }
-            job = _get(connection, found.id)
-            return self._move(connection, job, JobState.STARTING, None, {**lease, **fresh, "reason": None})
+            decision = decide(read_waiting(connection, now), read_placed(connection, now))
+            explain(connection, (*decision.waits, *decision.stuck))
+            for refused in decision.refused:
+                for job in self._start(connection, Start(refused.job_id, ()), owner, lease_seconds):
+                    self._move(connection, job, JobState.FAILED, refused.reason, {})
+            return [job for each in decision.starts for job in self._start(connection, each, owner, lease_seconds)]
+
+    def take(self, owner: str, lease_seconds: float) -> Job | None:
+        jobs = self.place(owner, lease_seconds, lambda waiting, _placed: first_in_line(list(waiting)))
+        return jobs[0] if jobs else None
+
+    def _start(self, connection: Connection, start: Start, owner: str, lease_seconds: float) -> list[Job]:
+        """The job with a lease and a new run; none if it was cancelled meanwhile."""
+        job = _get(connection, start.job_id, lock=True)
+        if job.state is not JobState.QUEUED:
+            return []
+        connection.execute(delete(RoundRow).where(RoundRow.job_id == job.id))
+        now = self._clock()
+        lease = {"lease_owner": owner, "lease_expires": now + timedelta(seconds=lease_seconds)}
+        fresh = {
+            "run": job.run + 1,
+            "rounds_done": 0,
+            "workers": len(start.addresses),
+            "place": list(start.addresses),
+            "started_at": now,
+            "running_at": None,
+        }
+        return [self._move(connection, job, JobState.STARTING, None, {**lease, **fresh, "reason": None})]
 
     def extend(self, lease: Lease, lease_seconds: float) -> JobState:
         expires = self._clock() + timedelta(seconds=lease_seconds)
@@ -118,13 +146,9 @@ class SqlStore(SqlVersions):
         with self._sessions.writing() as connection:
             return self._move(connection, _held(connection, lease), new, reason, {})
 
-    def set_workers(self, lease: Lease, workers: int) -> None:
-        with self._sessions.writing() as connection:
-            _write(connection, lease, {"workers": workers})
-
-    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> None:
+    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> JobState | None:
         if not rounds:
-            return
+            return None
         key = {"job_id": lease.job_id, "run": lease.run}
         rows = [{**key, **entry.figures, "round": entry.round, "seconds": entry.seconds} for entry in rounds]
         with self._sessions.writing() as connection:
@@ -132,6 +156,7 @@ class SqlStore(SqlVersions):
             # A batch whose commit was not heard of is sent again.
             if connection.execute(insert_ignoring(connection.dialect, RoundRow), rows).rowcount:
                 add_rounds(connection, lease.owner, rounds, self._clock())
+            return _get(connection, lease.job_id).state
 
     def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
         table = RoundRow.__table__
@@ -172,6 +197,7 @@ class SqlStore(SqlVersions):
             if new is job.state:
                 connection.execute(update(JobRecord).where(JOBS.c.id == job_id).values(**values))
                 return _get(connection, job_id)
+            values["queued_at"] = self._clock()
             return self._move(connection, job, new, "resumed on request", values)
 
     def note(self, lease: Lease, text: str) -> None:
@@ -189,6 +215,10 @@ class SqlStore(SqlVersions):
             rows = connection.execute(query).mappings().all()
             return [self._lose(connection, _job(row), reason, counts) for row in rows]
 
+    def give_back(self, lease: Lease, reason: str, *, counts: bool = True) -> Job:
+        with self._sessions.writing() as connection:
+            return self._lose(connection, _held(connection, lease), reason, counts)
+
     def delete(self, job_id: str) -> None:
         with self._sessions.writing() as connection:
             job = _get(connection, job_id, lock=True)
@@ -196,9 +226,12 @@ class SqlStore(SqlVersions):
                 raise WrongState(f"job {job_id} is {job.state}; cancel it before it can be deleted")
             connection.execute(delete(JobRecord).where(JOBS.c.id == job_id))
 
-    def see_runner(self, owner: str, trouble: str | None, workers: int) -> None:
+    def see_runner(self, owner: str, trouble: str | None, offer: Offer) -> None:
+        news = RunnerNews(
+            owner, self._clock(), stored_text(trouble), len(offer.worker_bytes), offer.worker_bytes, offer.own_bytes
+        )
         with self._sessions.writing() as connection:
-            note_runner(connection, RunnerNews(owner, self._clock(), stored_text(trouble), workers))
+            note_runner(connection, news)
 
     def runners(self, within_seconds: float) -> list[RunnerNews]:
         with self._sessions.reading() as connection:

@@ -4,23 +4,35 @@
 code over a SQLite database in memory (`sql_engine.memory_engine`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from service.job_states import JobState
+from service.scheduling import Decision, Waiting
+from workers.memory_need import Need
+
+# What waits and the workers that were given away already, to what is to start.
+Decide = Callable[[Sequence[Waiting], Collection[str]], Decision]
 
 
 @dataclass(frozen=True)
 class NewJob:
-    """What a submission stores. `body` is the request with its defaults; `body_hash` tells requests apart."""
+    """What a submission stores. `body` is the request with its defaults; `body_hash` tells requests apart.
+
+    wanted_workers: None = as few as it fits on, 0 = in the server's process; member_bytes, row_bytes: see memory_need.
+    """
 
     name: str
     body: dict[str, Any]
     body_hash: str
     rounds: int
     idempotency_key: str | None = None
+    priority: int = 0
+    wanted_workers: int | None = None
+    member_bytes: int | None = None
+    row_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,19 @@ class Job:
     model_version: int | None
     lost_runs: int = 0
     most_rounds: int = 0
+    priority: int = 0
+    wanted_workers: int | None = None
+    member_bytes: int | None = None
+    row_bytes: int | None = None
+    queued_at: datetime | None = None
+    place: list[str] | None = None
+
+    @property
+    def need(self) -> Need | None:
+        """What it was estimated to need."""
+        if self.member_bytes is None or self.row_bytes is None:
+            return None
+        return Need(self.member_bytes, self.row_bytes)
 
 
 @dataclass(frozen=True)
@@ -110,13 +135,24 @@ class Version:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """The memory that a runner has for jobs: of each worker that it can use, and of its own process."""
+
+    worker_bytes: tuple[int, ...]
+    own_bytes: int
+
+
+@dataclass(frozen=True)
 class RunnerNews:
-    """What a runner said when it was last heard of. trouble: why it takes no job, or None."""
+    """What a runner said when it was last heard of. trouble: why it takes no job, or None; worker_bytes: memory of the
+    workers it can use; own_bytes: of its own process."""
 
     owner: str
     seen_at: datetime
     trouble: str | None
     workers: int
+    worker_bytes: tuple[int, ...] = ()
+    own_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,8 +188,14 @@ class JobStore(Protocol):
     def transitions(self, job_id: str) -> list[Transition]:
         """Every change of the job's state, oldest first."""
 
+    def place(self, owner: str, lease_seconds: float, decide: Decide) -> list[Job]:
+        """Give jobs to a runner as `decide` says: they are starting, with a new run number and no rounds.
+
+        One runner decides at a time. Jobs that are refused fail; those that wait have the reason.
+        """
+
     def take(self, owner: str, lease_seconds: float) -> Job | None:
-        """Give the oldest queued job to a runner: it is starting, with a new run number and no rounds."""
+        """The first job in line alone, to be trained in the runner's own process: for tests and trials."""
 
     def extend(self, lease: Lease, lease_seconds: float) -> JobState:
         """Prolong a lease; the answer says whether the job is being cancelled."""
@@ -161,11 +203,8 @@ class JobStore(Protocol):
     def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
         """Move a leased job on. Raises WrongState if the table of transitions does not allow it."""
 
-    def set_workers(self, lease: Lease, workers: int) -> None:
-        """Record where the run trains (0 = in the server's process)."""
-
-    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> None:
-        """Add finished rounds."""
+    def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> JobState | None:
+        """Add finished rounds; the answer says whether the job is being cancelled. None: there were no rounds."""
 
     def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
         """The current run, and its rounds with a number above `after`, in order."""
@@ -182,6 +221,9 @@ class JobStore(Protocol):
         counts: a job whose runs are lost MOST_LOST_RUNS times without a further round fails instead.
         """
 
+    def give_back(self, lease: Lease, reason: str, *, counts: bool = True) -> Job:
+        """Take one leased job back into the queue; counts: as release."""
+
     def resume(self, job_id: str, rounds: int | None) -> Job:
         """Queue a job that ended once more, with so many rounds in all (None: as before). Raises WrongState."""
 
@@ -191,8 +233,8 @@ class JobStore(Protocol):
     def delete(self, job_id: str) -> None:
         """Forget a job that is over. Its model stays. Raises WrongState while it is not over."""
 
-    def see_runner(self, owner: str, trouble: str | None, workers: int) -> None:
-        """Write down that a runner lives, why it takes no job (None: it does), and how many workers it sees."""
+    def see_runner(self, owner: str, trouble: str | None, offer: Offer) -> None:
+        """Write down that a runner lives, why it takes no job (None: it does), and what it can offer."""
 
     def runners(self, within_seconds: float) -> list[RunnerNews]:
         """The runners heard of within so many seconds, the latest first."""

@@ -60,6 +60,13 @@ class JobRecord(Base):
     model_version: Mapped[int | None]
     lost_runs: Mapped[int] = mapped_column(default=0, server_default="0")  # runners that died since the last new round
     most_rounds: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")  # of any lost run
+    priority: Mapped[int] = mapped_column(default=0, server_default="0")
+    wanted_workers: Mapped[int | None]  # None = as few as it fits on, 0 = in the server's process
+    # Estimated: of each worker, and of all rows together. None: stored before there were estimates.
+    member_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    row_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    queued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # submitted or resumed: since then it waits
+    place: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))  # workers that the current run was given
 
 
 class TransitionRecord(Base):
@@ -148,6 +155,8 @@ class RunnerRecord(Base):
     seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     trouble: Mapped[str | None] = mapped_column(Text)
     workers: Mapped[int]
+    worker_bytes: Mapped[list[int]] = mapped_column(JSON, default=list, server_default="[]")  # memory of each
+    own_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")  # memory of its own process
     rounds: Mapped[int] = mapped_column(BigInteger)
     round_seconds: Mapped[float]
     reduction_seconds: Mapped[float]

@@ -9,6 +9,7 @@ from boost_core.records import RoundRecord
 from service.safe_json import decode, encode
 from workers.data_plan import DataPlan
 from workers.job import TrainingOutcome
+from workers.memory_need import estimate, facts_of
 
 LAST_FIGURES = ("train_error", "valid_error", "strict_train_error", "loss", "bound")
 
@@ -33,6 +34,7 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         "conditions_least": _least_conditions([record for record in records if record.round <= n_rounds]),
         "seconds": dict(outcome.seconds),
         "peak_memory_bytes": outcome.peak_memory_bytes,
+        "estimated_memory_bytes": estimate(facts_of(plan, outcome.model.config)).on(max(outcome.workers, 1)),
         "rows_per_member": list(outcome.rows_per_member),
         "classes": len(plan.classes),
         "rows": outcome.model.n_rows,

@@ -41,7 +41,8 @@ class GangSettings:
     lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
     rows (neither changes the model). member: what members run, to be imported on the worker. recoveries: how often a
     gang that lost members is formed again; settle_seconds: how long it then waits for replacements before it goes on
-    with those that are left.
+    with those that are left, `fewest` of them at least. only: the addresses that the first gang is formed of (empty:
+    any may be), for which it waits place_seconds.
     """
 
     deadline_seconds: float = 30.0
@@ -53,6 +54,9 @@ class GangSettings:
     member: str = "workers.member:run_member"
     recoveries: int = 100
     settle_seconds: float = 4.0
+    fewest: int = 1
+    only: tuple[str, ...] = ()
+    place_seconds: float = 5.0
 
 
 def train_on_gang(
@@ -90,23 +94,29 @@ def run_gang(
 ) -> list[MemberOutcome]:
     """Run settings.member on one gang; every member's outcome. Errors: as train_on_gang, GangBroken and GivenUp."""
     progress, receiver = told
-    wanted = Wanted(
-        job.job_id,
-        job.fence,
-        plan.n_workers,
-        wait_seconds=settings.lease_seconds,
-        lapse_seconds=2 * settings.connect_seconds,
-        given_up=progress.cancel_requested,
-        first=tuple(plan.remains.held),
-        avoid=plan.avoid,
-        settle_seconds=None if plan.first else settings.settle_seconds,
-    )
-    with hold_workers(client, wanted) as held, losing_the_scheduler(client):
+    with hold_workers(client, _wanted(job, plan, progress, settings)) as held, losing_the_scheduler(client):
         tickets = make_tickets(job, held, settings, plan)
         plan.assignments = {a: t.assignment for a, t in zip(held.addresses, tickets, strict=True)}
         with subscribed(client, tickets[0].topic) as news, submitted(client, held, tickets) as futures:
             gang = Gang(job.job_id, job.fence, held.addresses, futures)
             return Watch(client, gang, progress, news, receiver).until_done()
+
+
+def _wanted(job: TrainingJob, plan: Plan, progress: Progress, settings: GangSettings) -> Wanted:
+    placed = plan.first and bool(settings.only)
+    return Wanted(
+        job.job_id,
+        job.fence,
+        plan.n_workers,
+        wait_seconds=settings.place_seconds if placed else settings.lease_seconds,
+        lapse_seconds=2 * settings.connect_seconds,
+        given_up=progress.cancel_requested,
+        first=tuple(plan.remains.held),
+        avoid=plan.avoid,
+        only=settings.only if placed else (),
+        settle_seconds=None if plan.first else settings.settle_seconds,
+        fewest=settings.fewest,
+    )
 
 
 def make_tickets(job: TrainingJob, held: Held, settings: GangSettings, plan: Plan) -> list[Ticket]:

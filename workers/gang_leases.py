@@ -30,8 +30,8 @@ class Wanted:
     """Which run wants how many workers (None: all there are), and for how long it waits for them.
 
     lapse_seconds: how long a lease lives without a member. given_up: asked while waiting. first: addresses that are
-    taken before others; avoid: that are not taken at all; settle_seconds: after which fewer will do, one at least
-    (None: they never do).
+    taken before others; avoid: that are not taken at all; only: no others are taken (empty: any may be);
+    settle_seconds: after which fewer will do, but not fewer than `fewest` (None: they never do).
     """
 
     job_id: str
@@ -42,7 +42,14 @@ class Wanted:
     given_up: Callable[[], bool]
     first: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     settle_seconds: float | None = None
+    fewest: int = 1
+
+    def accepts(self, worker: WorkerNews) -> bool:
+        """Whether a worker may be one of the gang's."""
+        chosen = not self.only or worker.address in self.only
+        return worker.ready and chosen and worker.address not in self.avoid
 
 
 @dataclass(frozen=True)
@@ -101,13 +108,13 @@ def wait_for_workers(client: Client, wanted: Wanted) -> Held:
 def try_once(client: Client, wanted: Wanted, settles: bool = False) -> Held | str:
     """One attempt: all leases, or none and why. settles: as many as are free will do."""
     known = known_workers(client, CALL_SECONDS)
-    live = {address: worker for address, worker in known.items() if worker.ready and address not in wanted.avoid}
+    live = {address: worker for address, worker in known.items() if wanted.accepts(worker)}
     needed = wanted.n_workers or max(1, len(live))
     holders = call_workers(client, plugin.holder, sorted(live), seconds=SURVEY_SECONDS)
     free = {address: live[address] for address, holder in holders.items() if holder is None}
     busy = {address: describe_holder(holder) for address, holder in holders.items() if holder is not None}
     if settles:
-        needed = min(needed, max(1, len(free)))
+        needed = min(needed, max(wanted.fewest, len(free)))
     if len(free) >= needed:
         candidates = sorted(in_order(free), key=lambda worker: worker.address not in wanted.first)
         taken = take_some(client, wanted, candidates, needed, busy)

@@ -4,6 +4,7 @@ The functions are called through `client.run`, which puts the Worker into `dask_
 worker's event loop, so none of them waits for anything.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from distributed import Client, Worker
@@ -13,6 +14,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from workers.cluster_calls import bounded
 from workers.endpoint import Endpoint
 from workers.lease import LeaseBook, Refusal
+from workers.machine_limits import memory_limit
 from workers.roster import Seat
 from workers.shelf import Inventory, Shelf
 from workers.tls import contexts
@@ -20,6 +22,16 @@ from workers.tls import contexts
 NAME = "edgewise-gang"
 REGISTER_SECONDS = 30.0
 STARTED = ("executing", "long-running")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a worker is. holder: the (job, run) that has it; limit_bytes: of its memory by Dask's setting, None = none;
+    machine_bytes: of its container or machine."""
+
+    holder: tuple[str, int] | None
+    limit_bytes: int | None
+    machine_bytes: int
 
 
 class GangPlugin(WorkerPlugin):
@@ -81,6 +93,11 @@ def clear(job_id: str, dask_worker: Worker) -> None:
 def holder(dask_worker: Worker) -> tuple[str, int] | None:
     """The (job, run) that has the worker."""
     return leases_of(dask_worker).holder
+
+
+def standing(dask_worker: Worker) -> Standing:
+    """Who has the worker, and its memory."""
+    return Standing(holder(dask_worker), dask_worker.memory_manager.memory_limit or None, memory_limit())
 
 
 def take_seat(job_id: str, run: int, seconds: float, dask_worker: Worker) -> Seat | Refusal:

@@ -26,6 +26,14 @@ class Resources(BaseModel):
     )
 
 
+class Memory(BaseModel):
+    """What the job is estimated to need."""
+
+    needed_bytes: int = Field(description="On each worker of the current run, or if it were one.")
+    worker_bytes: int = Field(description="Of these, what a worker needs whatever its rows are.")
+    row_bytes: int = Field(description="Of all rows together, which the workers share.")
+
+
 class Timings(BaseModel):
     """When things happened (UTC)."""
 
@@ -58,7 +66,9 @@ class JobAnswer(BaseModel):
     rounds: int = Field(description="Rounds asked for.")
     rounds_done: int = Field(description="Rounds trained in the current run.")
     model: ModelReference | None
+    priority: int = Field(description="As asked for.")
     resources: Resources
+    memory: Memory | None = Field(description="The estimate; null where there was none when the job was submitted.")
     timings: Timings
     answer: dict[str, Any] | None = Field(description="The figures of the finished training.")
 
@@ -79,6 +89,8 @@ class JobAnswer(BaseModel):
             rounds_done=job.rounds_done,
             model=_model(job),
             resources=Resources(requested_workers=asked["workers"], threads=asked["threads"], workers=job.workers),
+            priority=job.priority,
+            memory=_memory(job),
             timings=Timings(
                 submitted_at=job.submitted_at,
                 started_at=job.started_at,
@@ -164,6 +176,14 @@ def _seconds_left(job: Job, now: datetime) -> float | None:
         return None
     elapsed = max(0.0, (now - job.running_at).total_seconds())
     return elapsed / job.rounds_done * (job.rounds - job.rounds_done)
+
+
+def _memory(job: Job) -> Memory | None:
+    need = job.need
+    if need is None:
+        return None
+    on_each = need.on(max(job.workers or 1, 1))
+    return Memory(needed_bytes=on_each, worker_bytes=need.member_bytes, row_bytes=need.row_bytes)
 
 
 def _model(job: Job) -> ModelReference | None:

@@ -35,7 +35,7 @@ class SafeJson(JSONResponse):
 
 def render_problem(problem: ProblemDetails, headers: dict[str, str] | None = None) -> Response:
     """Problem details as a response."""
-    return Response(encode(problem.model_dump()), problem.status, headers, media_type=MEDIA_TYPE)
+    return Response(encode(problem.content()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
 def install_error_handlers(app: FastAPI) -> None:

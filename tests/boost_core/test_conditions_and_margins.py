@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from boost_core import margin_report
 from boost_core.conditions import Conditions, conditions, worst_means
 from boost_core.margins import bracket, ln_share_bound, rounds_to_zero_error, shares_below, vote_margins
 from tests.boost_core.algorithms.single_label_runs import (
@@ -139,7 +140,8 @@ def test_rounds_to_zero_error():
 
 
 @pytest.mark.parametrize("name", ["adaboost_mm", "adaboost_m2"])
-def test_a_training_reports_the_margins_of_its_rows(name: str):
+def test_a_training_reports_the_margins_of_its_rows(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(margin_report, "BLOCK_ROWS", 7)
     table = random_table(2, n_rows=45, n_classes=3)
     result = train_alone(table, {"name": name}, rounds=12)
     report, edges = result.margins, [record.edge for record in result.records]

@@ -11,6 +11,7 @@ from service.job_states import JobState
 from service.migrate import upgrade
 from service.requests import parse
 from service.runner import Runner, RunnerSettings
+from service.scheduling import Place, Site
 from service.sql_engine import memory_engine
 from service.sql_store import SqlStore
 from service.store import Job, NewJob
@@ -25,7 +26,8 @@ Script = Callable[[TrainingJob, Progress], TrainingOutcome]
 
 
 class ScriptedTrainer(Trainer):
-    """Trains as the test says. `began` is set when a training has begun; `down` makes the cluster unreachable."""
+    """Trains as the test says. `began` is set when a training has begun; `down` makes the cluster unreachable; workers:
+    memory of those that there are (None: no cluster), of which only one job has each; only: what trainings got."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -33,12 +35,24 @@ class ScriptedTrainer(Trainer):
         self.began = threading.Event()
         self.go_on = threading.Event()
         self.down = False
+        self.workers: dict[str, int] | None = None
+        self.only: list[tuple[str, ...]] = []
+
+    def site(self, own_busy: bool) -> Site:
+        own = super().site(own_busy)
+        if self.workers is None:
+            return own
+        # No worker ever says that it is busy: what is placed is in the store.
+        return Site(tuple(Place(name, memory) for name, memory in self.workers.items()), own.own)
 
     def prepare(self) -> None:
         if self.down:
             raise GangUnavailable("cluster tcp://nowhere: nobody answers")
 
-    def train(self, job: TrainingJob, n_workers: int, progress: Progress) -> TrainingOutcome:
+    def train(
+        self, job: TrainingJob, n_workers: int, progress: Progress, only: tuple[str, ...] = (), fewest: int = 1
+    ) -> TrainingOutcome:
+        self.only.append(only)
         self.began.set()
         return self.script(job, progress)
 
@@ -60,19 +74,22 @@ class Bench:
         self.data_root = data_root
         self.runners: list[Runner] = []
 
-    def runner(self, owner: str = "one", previous: str | None = None, lease_seconds: float = 60) -> Runner:
+    def runner(
+        self, owner: str = "one", previous: str | None = None, lease_seconds: float = 60, **changes: float
+    ) -> Runner:
         def make_run(stopping: threading.Event) -> JobRun:
             return JobRun(self.store, self.artifacts, self.trainer, self.data_root, stopping)
 
-        settings = RunnerSettings(owner, previous, lease_seconds, poll_seconds=0.05)
+        settings = RunnerSettings(owner, previous, lease_seconds, **{"poll_seconds": 0.05, **changes})
         runner = Runner(self.store, self.trainer, make_run, settings)
         self.runners.append(runner)
         return runner
 
     def submit(self, **changes: Any) -> Job:
         body = parse(request(**changes)).model_dump(mode="json")
-        rounds = body["rounds"]
-        return self.store.submit(NewJob("trees", body, "h", rounds))[0]
+        workers, rounds = body["resources"]["workers"], body["rounds"]
+        wanted = None if workers == "auto" else workers
+        return self.store.submit(NewJob("trees", body, "h", rounds, None, body["priority"], wanted))[0]
 
     def wait(self, job: Job, *states: JobState) -> Job:
         return wait_until(lambda: self.store.get(job.id), lambda found: found.state in states)

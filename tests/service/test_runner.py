@@ -6,12 +6,14 @@ import pytest
 
 from boost_core.errors import BoundBroken
 from service.job_states import JobState
-from service.store import Job, Lease
+from service.store import Decide, Job, Lease, NewJob
 from tests.service.bench import Bench
 from tests.service.polling import wait_until
 from workers.errors import DataError, GangUnavailable
 from workers.in_process import train_in_process
 from workers.job import Progress, TrainingJob, TrainingOutcome
+
+GB = 10**9
 
 
 def test_a_submitted_job_is_taken_at_once(bench: Bench) -> None:
@@ -39,7 +41,6 @@ def test_jobs_are_run_in_their_order(bench: Bench) -> None:
     [
         (DataError(("data", "train"), "the file changed"), "the file changed"),
         (BoundBroken("round 3: too much"), "round 3: too much"),
-        (GangUnavailable("2 workers are busy"), "2 workers are busy"),
         (RuntimeError("secret"), "internal error (RuntimeError); the server's log has the details"),
     ],
 )
@@ -174,19 +175,78 @@ def test_nothing_is_taken_while_the_cluster_is_away(bench: Bench) -> None:
     bench.wait(job, JobState.SUCCEEDED)
 
 
+def test_jobs_run_side_by_side_one_a_worker(bench: Bench) -> None:
+    bench.trainer.workers = {"a": 4 * GB, "b": 4 * GB}
+    together = threading.Barrier(2)
+
+    def met(job: TrainingJob, progress: Progress) -> TrainingOutcome:
+        together.wait(60)
+        return train_in_process(job, progress)
+
+    bench.trainer.script = met
+    jobs = [bench.submit(resources={"workers": 1, "threads": 1}) for _ in range(4)]
+    bench.runner().start()
+    ended = [bench.wait(job, JobState.SUCCEEDED) for job in jobs]
+    assert sorted(bench.trainer.only) == [("a",), ("a",), ("b",), ("b",)]
+    assert [job.workers for job in ended] == [1] * 4
+
+
+def test_a_job_of_a_higher_priority_is_first(bench: Bench) -> None:
+    jobs = [bench.submit(rounds=2, priority=priority) for priority in (0, 5, 1)]
+    bench.runner().start()
+    times = [bench.wait(job, JobState.SUCCEEDED).started_at for job in jobs]
+    assert times[1] < times[2] < times[0]  # type: ignore[operator]
+
+
+def test_workers_that_were_taken_meanwhile_send_the_job_back(bench: Bench) -> None:
+    def taken(_job: TrainingJob, _progress: Progress) -> TrainingOutcome:
+        bench.trainer.script = train_in_process
+        raise GangUnavailable("2 workers are busy")
+
+    bench.trainer.script = taken
+    job = bench.submit()
+    bench.runner().start()
+    assert bench.wait(job, JobState.SUCCEEDED).run == 2
+    assert bench.history(job)[1:5] == ["starting", "paused", "queued", "starting"]
+    assert bench.store.transitions(job.id)[2].reason == "2 workers are busy"
+
+
+def test_a_job_whose_workers_never_come_fails_in_the_end(bench: Bench) -> None:
+    bench.trainer.workers = {"a": 4 * GB}
+    stuck = bench.submit(resources={"workers": 2, "threads": 1})
+    large = bench.store.submit(NewJob("m", {}, "h", 1, None, 0, None, 5 * GB, 0))[0]
+    good = bench.submit(resources={"workers": 1, "threads": 1})
+    bench.runner(worker_wait_seconds=0.3).start()
+    assert (bench.wait(stuck, JobState.FAILED).reason or "").startswith("needs 2 worker(s); the cluster has 1; waited")
+    assert "needs 5.00 GB on each of 1 worker(s); the largest has 4.00 GB" in (
+        bench.wait(large, JobState.FAILED).reason or ""
+    )
+    bench.wait(good, JobState.SUCCEEDED)
+
+
+def test_a_cancellation_is_heard_with_the_next_rounds(bench: Bench) -> None:
+    """A server without a runner cannot wake it: the store's answer to a batch of rounds tells."""
+    bench.trainer.script = train_in_process
+    job = bench.submit(rounds=1_000_000)
+    bench.runner(poll_seconds=3600).start()
+    wait_until(lambda: bench.store.get(job.id).rounds_done, lambda done: done > 0)
+    bench.store.request_cancel(job.id)
+    bench.wait(job, JobState.CANCELLED)
+
+
 def test_a_store_that_fails_for_a_while_loses_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     job = bench.submit()
     runner = bench.runner()
-    take = bench.store.take
+    place = bench.store.place
     failed = threading.Event()
 
-    def broken(owner: str, lease_seconds: float) -> Job | None:
+    def broken(owner: str, lease_seconds: float, decide: Decide) -> list[Job]:
         failed.set()
         raise OSError("disk full")
 
-    monkeypatch.setattr(bench.store, "take", broken)
+    monkeypatch.setattr(bench.store, "place", broken)
     runner.start()
     assert failed.wait(60)
     wait_until(runner.trouble, lambda trouble: trouble is not None and "OSError" in trouble)
-    monkeypatch.setattr(bench.store, "take", take)
+    monkeypatch.setattr(bench.store, "place", place)
     bench.wait(job, JobState.SUCCEEDED)

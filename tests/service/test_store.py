@@ -265,7 +265,6 @@ def test_many_takers_never_share_a_job(store: SqlStore) -> None:
 def test_a_whole_life(store: SqlStore, clock: Clock) -> None:
     job, lease = running(store)
     assert job.running_at == START
-    store.set_workers(lease, 2)
     store.append_rounds(lease, entries(1, 3))
     store.append_rounds(lease, [])
     store.append_rounds(lease, entries(4, 5))
@@ -278,7 +277,7 @@ def test_a_whole_life(store: SqlStore, clock: Clock) -> None:
     assert (done.state, done.answer, done.workers, done.rounds_done) == (
         JobState.SUCCEEDED,
         {"rounds": 5},
-        2,
+        0,
         5,
     )
     assert (done.model_name, done.model_version) == ("trees", 1)
@@ -310,7 +309,7 @@ def test_an_older_run_can_write_nothing(store: SqlStore, clock: Clock) -> None:
         lambda: store.extend(old, LEASE),
         lambda: store.change(old, JobState.RUNNING),
         lambda: store.append_rounds(old, entries(5, 5)),
-        lambda: store.set_workers(old, 1),
+        lambda: store.give_back(old, "late"),
         lambda: store.complete(old, {}, version()),
     ]
     for write in writes:

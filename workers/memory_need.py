@@ -1,0 +1,189 @@
+"""How much memory a job needs on each of its workers, before it starts.
+
+    on each worker   what it needs whatever its rows are, and its share of what the rows need
+
+Rows are spread evenly, so M workers need member_bytes + row_bytes / M each. Rows need most of it: bins, scores, and the
+gains of a round. benchmarks/memory.py compares the estimate with what was measured.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from boost_core.algorithms.base import MaybeSparse, Problem
+from boost_core.binning import SAMPLE_ROWS
+from boost_core.catalogue import ALGORITHMS
+from boost_core.config import TrainingConfig
+from boost_core.intrinsics import LANE, lanes_for
+from boost_core.team import Team
+from workers.binner import BLOCK_BYTES
+from workers.data_plan import DataPlan
+
+# A process that has imported everything, compiled its kernels and trained on 1,000 rows: 0.41 GB; 0.30 from a cache.
+PROCESS_BYTES = 410_000_000
+# While a block of columns is binned: the block itself, and what Arrow has decoded, some of which its allocator keeps.
+BLOCKS = 2
+SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
+# A touched pair of a sparse state: its class and score, the old ones while they are replaced, and its gain twice.
+PAIR_BYTES = 32
+ROW_BYTES = 44  # label, three row lists of a tree, leaf, mass of gains, number of the row, margin
+SPARSE_ROW_BYTES = 96  # the same and where its lists begin and end
+APART = {"independent_stumps"}  # weak learners of a part a column, each of which says each row's leaf
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes of a job. member_bytes: of each member; row_bytes: of all rows, to be shared by the members."""
+
+    member_bytes: int
+    row_bytes: int
+
+    def on(self, members: int) -> int:
+        """Bytes on each of so many workers."""
+        return self.member_bytes + -(-self.row_bytes // members)
+
+    def fewest(self, worker_bytes: int) -> int | None:
+        """The fewest workers of so many bytes that it fits; None: not even an empty share does."""
+        left = worker_bytes - self.member_bytes
+        if left <= 0:
+            return None
+        return max(1, -(-self.row_bytes // left))
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the estimate depends on. n_columns: of scores; multi_label: rows have sets of n_classes labels."""
+
+    n_train: int
+    n_valid: int
+    n_features: int
+    n_classes: int
+    n_columns: int
+    sparse: bool
+    multi_label: bool
+    weighted: bool
+    config: TrainingConfig
+
+
+@lru_cache(maxsize=256)
+def _state(name: str, weak_learner: str, n_classes: int, config: "_Hashed") -> tuple[int, bool]:
+    """Score columns and whether the state is sparse: the algorithm is asked, about no rows."""
+    choice = config.config.algorithm
+    with Team(1) as team:
+        problem = Problem(
+            np.empty(0, np.int32),
+            np.ones(n_classes, np.int64),
+            team,
+            weak_learner=config.config.weak_learner,
+            rounds=1,
+            range_edges=np.zeros(1, np.int64),
+        )
+        algorithm = ALGORITHMS[name](problem, choice.parameters)
+        return algorithm.n_columns, isinstance(algorithm, MaybeSparse) and algorithm.sparse
+
+
+@dataclass(frozen=True, eq=False)
+class _Hashed:
+    """A configuration as a key: its parameters are mappings, which have no hash."""
+
+    config: TrainingConfig
+
+    def __hash__(self) -> int:
+        return hash(repr(self.config))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and self.config == other.config
+
+
+def facts_of(plan: DataPlan, config: TrainingConfig) -> DataFacts:
+    """The facts of a job whose data are planned."""
+    n_classes = len(plan.classes)
+    key = _Hashed(config)
+    n_columns, sparse = (n_classes, False)
+    if not plan.multi_label:
+        n_columns, sparse = _state(config.algorithm.name, config.weak_learner.name, n_classes, key)
+    weighted = plan.weight is not None or config.algorithm.parameters.get("class_weight") is not None
+    return DataFacts(
+        plan.n_train,
+        plan.n_valid,
+        len(plan.features),
+        n_classes,
+        n_columns,
+        sparse,
+        plan.multi_label,
+        weighted,
+        config,
+    )
+
+
+def estimate(facts: DataFacts) -> Need:
+    """The bytes that a job needs."""
+    train = facts.n_train * (_shared_row_bytes(facts) + _train_row_bytes(facts))
+    valid = facts.n_valid * (_shared_row_bytes(facts) + _valid_row_bytes(facts))
+    return Need(PROCESS_BYTES + _block_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts), train + valid)
+
+
+def _shared_row_bytes(facts: DataFacts) -> int:
+    """Of a row of either table: bins, the label or the set of labels, copies, the number of a row that is left."""
+    sets = facts.n_classes if facts.multi_label else 0
+    return facts.n_features + sets + (16 if facts.weighted else 0) + _score_bytes(facts)
+
+
+def _score_bytes(facts: DataFacts) -> int:
+    if facts.sparse:
+        return PAIR_BYTES * _touched(facts)
+    return 4 * facts.n_columns
+
+
+def _touched(facts: DataFacts) -> int:
+    """Wrong classes that a row may have been answered: one a round at most."""
+    return min(facts.config.rounds, facts.n_classes - 1)
+
+
+def _train_row_bytes(facts: DataFacts) -> int:
+    """Of a training row besides: the round's gains and lists, and the copies that some options make."""
+    if facts.sparse:
+        return SPARSE_ROW_BYTES
+    config = facts.config
+    gain_bytes = (8 if facts.weighted else 4) * _padded(facts)
+    matrices = 2 if float(config.algorithm.parameters.get("row_fraction", 1.0)) < 1.0 else 1
+    matrices += config.weak_learner.name == "product"  # the products of gains and the other factors
+    leaves = 4 * (facts.n_columns if config.weak_learner.name in APART else 1)
+    back = 8 * facts.n_columns if config.stopping is not None else 0  # scores taken back to the best round
+    return ROW_BYTES + gain_bytes * matrices + leaves + back
+
+
+def _valid_row_bytes(facts: DataFacts) -> int:
+    back = 8 * facts.n_columns if facts.config.stopping is not None and facts.config.calibration is not None else 0
+    return 24 + back  # the label, a leaf, and the numbers of rows while they are read
+
+
+def _padded(facts: DataFacts) -> int:
+    """Gains of a row, with the count and what fills up the vectors."""
+    return LANE * len(lanes_for(facts.n_columns + 1))
+
+
+def _block_bytes(facts: DataFacts) -> int:
+    """A block of raw columns: at least one column of the rows, but that is in the rows' bytes of a big job."""
+    rows = facts.n_train + facts.n_valid
+    sample = min(8 * SAMPLE_ROWS, 8 * rows) * max(1, min(facts.n_features, BLOCK_BYTES // max(8 * rows, 1)))
+    return BLOCKS * min(BLOCK_BYTES, 8 * rows * facts.n_features) + sample
+
+
+def _histogram_bytes(facts: DataFacts) -> int:
+    """Of all leaves of a tree, as many as are kept at once."""
+    channels = 4 if facts.sparse else _padded(facts)
+    one = 8 * facts.n_features * (facts.config.max_bins + 1) * channels
+    return max(2 * one, min(_leaves(facts.config) * one, SLOT_BYTES))
+
+
+def _leaves(config: TrainingConfig) -> int:
+    parameters = config.weak_learner.parameters
+    return int(parameters.get("max_leaves") or parameters.get("max_nodes") or 2)
+
+
+def _model_bytes(facts: DataFacts) -> int:
+    """The rounds so far: as objects, as the forest that is made of them, and as a checkpoint's bytes."""
+    outputs = 1 if facts.sparse else facts.n_columns
+    return 3 * facts.config.rounds * _leaves(facts.config) * (48 + 4 * outputs)
