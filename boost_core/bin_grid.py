@@ -19,6 +19,7 @@ from boost_core.jit import inner, kernel
 
 CELLS = 4096  # one byte each: they stay in the nearest cache beside the thresholds
 BY_EXPONENT = -1.0  # in place of a scale
+CHUNK = 1024  # values whose cells are found before their thresholds are looked up
 FINE = 40  # bits of a float that the finest cells by exponent leave out
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,7 @@ def _equal_cell(value, origin, scale):  # type: ignore[no-untyped-def]
     x = (value - origin) * scale
     x = x if x > 0.0 else 0.0
     x = x if x < CELLS - 1.0 else CELLS - 1.0
-    return np.int64(x)
+    return np.int32(x)
 
 
 @inner
@@ -133,22 +134,41 @@ def _search(value, padded, place, steps):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _cells_of(values, layout, cells):  # type: ignore[no-untyped-def]
+    """cells (OUT, int32 like values); returns how many values are NaN. Loops that vectorise: nothing is looked up."""
+    origin, scale, dropped, _, _ = layout
+    lowest = _ordered(origin) >> dropped
+    missing = 0
+    if scale == BY_EXPONENT:
+        for i in range(values.shape[0]):
+            cells[i] = _cell_by_exponent(values[i], lowest, dropped)
+    else:
+        for i in range(values.shape[0]):
+            cells[i] = _equal_cell(values[i], origin, scale)
+    for i in range(values.shape[0]):
+        missing += values[i] != values[i]
+    return missing
+
+
+@kernel
 def _look_up(values, padded, first, layout, codes):  # type: ignore[no-untyped-def]
     """codes (OUT, uint8 [n]): bins of float64 values [n]; returns whether one is NaN. layout: see BinGrid."""
-    origin, scale, dropped, steps, m = layout
-    lowest = _ordered(origin) >> dropped
-    missing = False
-    for i in range(values.shape[0]):
-        value = values[i]
-        if scale == BY_EXPONENT:
-            place = np.int64(first[_cell_by_exponent(value, lowest, dropped)])
-        else:
-            place = np.int64(first[_equal_cell(value, origin, scale)])
+    steps, m = layout[3], layout[4]
+    cells = np.empty(CHUNK, np.int32)
+    missing = 0
+    for start in range(0, values.shape[0], CHUNK):
+        part = values[start : start + CHUNK]
+        out = codes[start : start + CHUNK]
+        absent = _cells_of(part, layout, cells)
         if steps == 1:  # no two thresholds share a cell
-            place += np.int64(value >= padded[place])
+            for i in range(part.shape[0]):
+                place = np.int64(first[cells[i]])
+                out[i] = place + np.int64(part[i] >= padded[place])
         else:
-            place = _search(value, padded, place, steps)
-        absent = value != value
-        missing |= absent
-        codes[i] = m + 1 if absent else place
-    return missing
+            for i in range(part.shape[0]):
+                out[i] = _search(part[i], padded, np.int64(first[cells[i]]), steps)
+        if absent > 0:
+            for i in range(part.shape[0]):
+                out[i] = m + 1 if part[i] != part[i] else out[i]
+        missing += absent
+    return missing > 0

@@ -147,15 +147,14 @@ def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
     ordered = np.sort(sample)  # NaN comes last
     ordered = ordered[: np.searchsorted(ordered, np.inf, side="right")] + 0.0
     n = ordered.shape[0]
-    first = np.flatnonzero(np.append(np.ones(min(n, 1), np.bool_), ordered[1:] != ordered[:-1]))
-    distinct = ordered[first]
-    if distinct.shape[0] <= max_bins:
-        return midpoints(distinct)
+    first = np.flatnonzero(np.append(np.ones(min(n, 1), np.bool_), ordered[1:] != ordered[:-1]))  # of each value
+    if first.shape[0] <= max_bins:
+        return midpoints(ordered[first])
     targets = (np.arange(1, max_bins, dtype=np.int64) * n) // max_bins
     # the boundary before the distinct value that holds the target rank
     boundaries = np.unique(np.searchsorted(first, targets, side="right") - 1)
     above = boundaries[boundaries > 0]
-    return _between(distinct[above - 1], distinct[above])
+    return _between(ordered[first[above - 1]], ordered[first[above]])
 
 
 @kernel
@@ -185,15 +184,15 @@ def bin_column(values: Floats, thresholds: Floats, codes: NDArray[np.uint8]) -> 
 
 
 @kernel
-def _row_hashes(bins, labels, row_numbers):  # type: ignore[no-untyped-def]
-    """Wrap-around sum over rows of a hash of (global row number, bins, label).
+def _row_hashes(bins, labels, row_numbers, start, stop):  # type: ignore[no-untyped-def]
+    """Wrap-around sum over the rows from start to stop of a hash of (global row number, bins, label).
 
     A tile of rows at a time, its features one after another: each is then read along its rows.
     """
     total = np.uint64(0)
     states = np.empty(HASH_TILE, np.uint64)
-    for first in range(0, labels.shape[0], HASH_TILE):
-        n = min(labels.shape[0] - first, HASH_TILE)
+    for first in range(start, stop, HASH_TILE):
+        n = min(stop - first, HASH_TILE)
         for i in range(n):
             states[i] = mix64(np.uint64(row_numbers[first + i]) + np.uint64(0x9E3779B97F4A7C15))
         for j in range(bins.shape[0]):
@@ -210,7 +209,7 @@ def _hashes(table: tuple[NDArray[np.uint8], NDArray[np.int32]], row_numbers: NDA
 
     def part(start: int, stop: int) -> int:
         with np.errstate(over="ignore"):  # the hash wraps around
-            return int(_row_hashes(bins[:, start:stop], labels[start:stop], row_numbers[start:stop]))
+            return int(_row_hashes(bins, labels, row_numbers, start, stop))
 
     return sum(team.over(len(labels), 2 * bins.size + 16 * len(labels), part))
 

@@ -25,11 +25,12 @@ from boost_core.binning import (
 )
 from boost_core.collective import Collective
 from boost_core.team import PARTS_A_THREAD, Team
+from boost_core.tile import add_tile, bin_tile
 from workers.job import Assignment
 from workers.raw_column import TILE_ROWS, RawColumn
 from workers.reading import RangeReader
 
-BLOCK_BYTES = 64 << 20  # raw values of a block on one member, as float64
+BLOCK_BYTES = 32 << 20  # raw values of a block on one member, as float64
 LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
 # Element operations, roughly: of a cell, of a sampled value, of a grid.
 DISTINCT_WORK, BIN_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 32, 30_000
@@ -148,7 +149,7 @@ def distinct_of(values: Sequence[RawColumn], limit: int, team: Team) -> list[Flo
         for column, start, stop in tasks[first:last]:
             distinct = Distinct(limit)
             for tile in values[column].tiles(start, stop):
-                distinct.add(tile)
+                add_tile(distinct, tile)
                 if distinct.crowded:
                     break
             found.append(distinct.values())
@@ -181,7 +182,7 @@ def bin_columns(
         for column, start, stop in tasks[first:last]:
             at = values[column].n_used(start)
             for tile in values[column].tiles(start, stop):
-                if grids[column].bins(tile, bins[column, at : at + len(tile)]):
+                if bin_tile(grids[column], tile, bins[column, at : at + len(tile)]):
                     missing[column] = 1
                 at += len(tile)
 

@@ -1,7 +1,7 @@
-"""One column of a member's rows as Arrow decoded it, turned into floats a tile at a time.
+"""One column of a member's rows as Arrow decoded it, looked at a tile at a time.
 
 Whole columns are never held as floats: a tile's floats stay in the nearest caches while they are counted or binned, and
-values that Arrow holds as float64 without nulls are not copied at all.
+values without nulls are looked at where Arrow holds them.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from boost_core.binning import Floats
+from boost_core.tile import Tile
+
 TILE_ROWS = 32_768  # 256 KB of floats: half of a level 2 cache
-Floats = NDArray[np.float64]
 
 
 def to_floats(column: pa.ChunkedArray | pa.Array) -> Floats:
@@ -50,16 +52,16 @@ class RawColumn:
         """How many of the first rows are in use."""
         return stop if self.kept is None else int(np.count_nonzero(self.kept[:stop]))
 
-    def tiles(self, start: int = 0, stop: int | None = None) -> Iterator[Floats]:
-        """Floats of the rows from start to stop (numbers count all rows) that are in use. A tile may be changed by
-        nobody, and means nothing once the next one is asked for."""
+    def tiles(self, start: int = 0, stop: int | None = None) -> Iterator[Tile]:
+        """The rows from start to stop (numbers count all rows) that are in use, in the type that they have or as
+        float64. A tile may be changed by nobody."""
         stop = self.n_rows if stop is None else stop
-        buffer = np.empty(min(TILE_ROWS, max(stop - start, 0)))
         for part, first in zip(self.parts, self.edges.tolist(), strict=False):
             low, high = max(start - first, 0), min(stop - first, len(part))
             for at in range(low, high, TILE_ROWS):
                 size = min(TILE_ROWS, high - at)
-                tile = _floats(part.slice(at, size), buffer[:size])
+                piece = part.slice(at, size)
+                tile = piece.to_numpy(zero_copy_only=True) if is_plain(piece) else to_floats(piece)
                 yield tile if self.kept is None else tile[self.kept[first + at : first + at + size]]
 
     def take(self, rows: NDArray[np.int64], values: Floats) -> None:
@@ -78,14 +80,3 @@ class RawColumn:
 def is_plain(part: pa.Array) -> bool:
     """Whether NumPy can look at the values where they are."""
     return part.null_count == 0 and not pa.types.is_boolean(part.type)
-
-
-def _floats(part: pa.Array, buffer: Floats) -> Floats:
-    """A part's values, in the buffer or in place. buffer: OUT, of the part's length."""
-    if not is_plain(part):
-        return to_floats(part)
-    values = part.to_numpy(zero_copy_only=True)
-    if values.dtype == np.float64:
-        return np.asarray(values)
-    buffer[:] = values
-    return buffer

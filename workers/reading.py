@@ -21,7 +21,8 @@ from workers.parquet_file import row_groups
 from workers.raw_column import RawColumn, owned
 
 DATA: Location = ("data",)
-DECODING = 16  # element operations that decoding a value is worth
+DECODING, LABELLING = 16, 64  # element operations that it takes to decode a value, and to find a label's class
+Piece = tuple[str, int, int, int]  # path, row group, start and stop within it
 
 
 def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[np.int32]:
@@ -93,9 +94,7 @@ class RangeReader:
         self._team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
-    def _numbers(
-        self, path: str, group: int, names: Sequence[str], pieces: Sequence[tuple[str, int, int, int]]
-    ) -> list[list[pa.Array]]:
+    def _numbers(self, path: str, group: int, names: Sequence[str], pieces: Sequence[Piece]) -> list[list[pa.Array]]:
         """By column the arrays of some pieces of one row group."""
         table = self._read(path, group, names)
         if not all(is_numeric(type_) for type_ in table.schema.types):
@@ -121,24 +120,30 @@ class RangeReader:
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
+        pieces = list(self._pieces)
+        edges = np.cumsum([0, *(stop - start for *_, start, stop in pieces)])
         indices = np.empty(self._all_rows, np.int32)
-        at = 0
-        for path, table in self._tables([label]):
-            found = class_indices(table.column(label), classes)
-            unknown = found < 0
-            if self._kept is not None:
-                unknown &= self._kept[at : at + len(found)]
-            if unknown.any():
-                raise changed(path)
-            indices[at : at + len(found)] = found
-            at += len(found)
+
+        def part(first: int, last: int) -> None:
+            at = int(edges[first])
+            for path, table in self._tables([label], pieces[first:last]):
+                found = class_indices(table.column(label), classes)
+                unknown = found < 0
+                if self._kept is not None:
+                    unknown &= self._kept[at : at + len(found)]
+                if unknown.any():
+                    raise changed(path)
+                indices[at : at + len(found)] = found
+                at += len(found)
+
+        self._team.over(len(pieces), LABELLING * self._all_rows, part)
         return indices if self._kept is None else indices[self._kept]
 
     def label_sets(self, label: str | tuple[str, ...], classes: Sequence[Label]) -> NDArray[np.uint8]:
         """Label sets of the rows, uint8 [n_rows, n_labels]."""
         sets = np.empty((self._all_rows, len(classes)), np.uint8)
         at = 0
-        for path, table in self._tables([label] if isinstance(label, str) else label):
+        for path, table in self._tables([label] if isinstance(label, str) else label, self._pieces):
             stop = at + table.num_rows
             sets[at:stop], known = sets_of(table, label, classes)
             if not (known if self._kept is None else known | ~self._kept[at:stop]).all():
@@ -146,11 +151,11 @@ class RangeReader:
             at = stop
         return sets if self._kept is None else sets[self._kept]
 
-    def _tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    def _tables(self, names: Sequence[str], pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:
         """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""
-        for (path, group), pieces in groupby(self._pieces, key=lambda piece: piece[:2]):
+        for (path, group), each in groupby(pieces, key=lambda piece: piece[:2]):
             table = self._read(path, group, names)
-            for *_, start, stop in pieces:
+            for *_, start, stop in each:
                 yield path, table.slice(start, stop - start)
 
     def _read(self, path: str, group: int, names: Sequence[str]) -> pa.Table:
@@ -161,7 +166,7 @@ class RangeReader:
         return table
 
 
-def _pieces(table: TableRows, row_range: RowRange) -> Iterator[tuple[str, int, int, int]]:
+def _pieces(table: TableRows, row_range: RowRange) -> Iterator[Piece]:
     """(path, row group, start, stop within it) that make up a range of global row numbers."""
     first = 0
     for file in table.files:
