@@ -74,6 +74,12 @@ def mix64(x):  # type: ignore[no-untyped-def]
     return x ^ (x >> np.uint64(31))
 
 
+@inner
+def _slot(value):  # type: ignore[no-untyped-def]
+    """Where a value is looked for first among SLOTS: the upper bits of a product depend on all bits below them."""
+    return np.int64((np.uint64(np.int64(bits_of(value))) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(54))
+
+
 @kernel
 def add_distinct(values, limit, table, count):  # type: ignore[no-untyped-def]
     """Add the distinct values of float64 `values` to an open-addressed table (IN, OUT; NaN = free) that holds `count`.
@@ -82,8 +88,7 @@ def add_distinct(values, limit, table, count):  # type: ignore[no-untyped-def]
     """
     for i in range(values.shape[0]):
         value = values[i] + 0.0  # -0.0 and 0.0 are one value
-        # the upper bits of a product depend on all bits below them
-        slot = np.int64((np.uint64(np.int64(bits_of(value))) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(54))
+        slot = _slot(value)
         if table[slot] == value:
             continue
         if value != value:
@@ -141,20 +146,58 @@ def _between(low: Floats, high: Floats) -> Floats:
     return np.asarray(np.where(usable, middle, high))
 
 
+@kernel
+def _count_distinct(values, table, counts):  # type: ignore[no-untyped-def]
+    """How often each value occurs, in an open-addressed table (table: OUT, NaN = free; counts: OUT); NaN is skipped.
+
+    Returns how many distinct ones there are, or -1 if they are more than half of the table's slots.
+    """
+    n_distinct = 0
+    for i in range(values.shape[0]):
+        value = values[i] + 0.0  # -0.0 and 0.0 are one value
+        if value != value:
+            continue
+        slot = _slot(value)
+        while table[slot] == table[slot] and table[slot] != value:
+            slot = (slot + 1) & (SLOTS - 1)
+        if table[slot] != value:
+            table[slot] = value
+            n_distinct += 1
+            if n_distinct > SLOTS // 2:
+                return -1
+        counts[slot] += 1
+    return n_distinct
+
+
+def _ranked(sample: Floats) -> tuple[Floats, NDArray[np.int64], int]:
+    """Distinct values of a sample in order, how many lie before each, and how many there are in all; without NaN.
+
+    Few are counted, which takes a third of the time of sorting all; many are sorted.
+    """
+    table, counts = np.full(SLOTS, np.nan), np.zeros(SLOTS, np.int64)
+    with np.errstate(over="ignore"):  # the hash wraps around
+        n_distinct = int(_count_distinct(sample, table, counts))
+    if n_distinct >= 0:
+        order = np.argsort(table)[:n_distinct]  # NaN comes last
+        ends = np.cumsum(counts[order])
+        return table[order], ends - counts[order], int(counts.sum())
+    ordered = np.sort(sample)
+    ordered = ordered[: np.searchsorted(ordered, np.inf, side="right")] + 0.0
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return ordered[first], first, len(ordered)
+
+
 def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
     """At most max_bins - 1 thresholds that split a sample into bins of about equal mass. sample: unsorted; NaN is left
     out."""
-    ordered = np.sort(sample)  # NaN comes last
-    ordered = ordered[: np.searchsorted(ordered, np.inf, side="right")] + 0.0
-    n = ordered.shape[0]
-    first = np.flatnonzero(np.append(np.ones(min(n, 1), np.bool_), ordered[1:] != ordered[:-1]))  # of each value
-    if first.shape[0] <= max_bins:
-        return midpoints(ordered[first])
+    distinct, first, n = _ranked(np.ascontiguousarray(sample, np.float64))
+    if distinct.shape[0] <= max_bins:
+        return midpoints(distinct)
     targets = (np.arange(1, max_bins, dtype=np.int64) * n) // max_bins
     # the boundary before the distinct value that holds the target rank
     boundaries = np.unique(np.searchsorted(first, targets, side="right") - 1)
     above = boundaries[boundaries > 0]
-    return _between(ordered[first[above - 1]], ordered[first[above]])
+    return _between(distinct[above - 1], distinct[above])
 
 
 @kernel

@@ -65,7 +65,7 @@ def kept_batches(
     path, footer = file
     first_row = 0
     with open_parquet(path, loc, footer) as parquet:
-        for batch in parquet.iter_batches(columns=columns):
+        for batch in parquet.iter_batches(columns=columns, use_threads=False):
             if weights is None:
                 yield batch
             else:
