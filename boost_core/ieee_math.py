@@ -1,4 +1,4 @@
-"""exp, log and rounding from plain IEEE additions and multiplications only.
+"""exp, log and rounding from IEEE additions, multiplications and, where it is asked for by name, fused ones only.
 
 Library versions differ between processors and releases by a unit in the last place, which would change a model.
 These do not: each operation is correctly rounded by IEEE 754 and LLVM is not allowed to fuse or reorder them.
@@ -8,7 +8,7 @@ the grid that gains and alphas are rounded to.
 
 import numpy as np
 
-from boost_core.intrinsics import bits_of, from_bits
+from boost_core.intrinsics import bits_of, from_bits, fused
 from boost_core.jit import inner, kernel
 
 LOG2_E = 1.4426950408889634
@@ -69,9 +69,9 @@ def exp_units(x):  # type: ignore[no-untyped-def]
     f = t - (shifted - ROUND)
     f2 = f * f
     f4 = f2 * f2
-    low = (1.0 + POWER_1 * f) + (POWER_2 + POWER_3 * f) * f2
-    high = (POWER_4 + POWER_5 * f) + (POWER_6 + POWER_7 * f) * f2
-    p = low + (high + POWER_8 * f4) * f4
+    low = fused(fused(POWER_3, f, POWER_2), f2, fused(POWER_1, f, 1.0))
+    high = fused(fused(POWER_7, f, POWER_6), f2, fused(POWER_5, f, POWER_4))
+    p = fused(fused(POWER_8, f4, high), f4, low)
     return from_bits(bits_of(p) + ((bits_of(shifted) - ROUND_BITS) << 52))
 
 

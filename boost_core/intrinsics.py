@@ -6,6 +6,7 @@ docs/performance.md). The number of lanes is the length of a tuple, hence part o
 """
 
 import os
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,19 @@ def _from_bits_compiled(typingctx: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
+def _fused_compiled(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once (IEEE 754 fusedMultiplyAdd): the same bits on every processor, emulated or not."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+def _fused_plain(a: float, b: float, c: float) -> float:
+    return float(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
+
+
 def _atomic(operation: str, description: str) -> Any:
     """An atomic read-modify-write on an entry of an int64 array; the intrinsic returns what it held before."""
 
@@ -184,6 +198,7 @@ add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_comp
 prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
 from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)
+fused: Any = _fused_plain if JIT_DISABLED else intrinsic(_fused_compiled)
 fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_atomic("add", "Add to an entry."))
 exchange: Any = _exchange_plain if JIT_DISABLED else intrinsic(_atomic("xchg", "Set an entry."))
 load_shared: Any = _load_shared_plain if JIT_DISABLED else intrinsic(_load_shared_compiled)

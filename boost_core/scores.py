@@ -10,6 +10,7 @@ from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_ro
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
+from boost_core.row_vectors import add_row, count_at_least
 from boost_core.team import Team
 
 UNIT = 2.0**-SCORE_UNITS
@@ -19,10 +20,9 @@ WIDEN_AT = 1 << 30  # int32 scores become int64 before a score or a difference o
 @kernel
 def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-def]
     """scores (IN/OUT) [n, c] += payload [n_leaves, c] of each row's leaf."""
+    n_columns, flat, payloads = scores.shape[1], scores.reshape(-1), payload.reshape(-1)
     for i in range(start, stop):
-        leaf = leaf_of_row[i]
-        for c in range(scores.shape[1]):
-            scores[i, c] += payload[leaf, c]
+        add_row(flat, i * n_columns, payloads, leaf_of_row[i] * n_columns, n_columns)
 
 
 @kernel
@@ -40,12 +40,12 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
 
 
 @kernel
-def _has_equal_before(row, label):  # type: ignore[no-untyped-def]
-    """Whether a class before the label has the label's score."""
-    found = False
-    for c in range(label):
-        found |= row[c] == row[label]
-    return found
+def _is_beaten(row, label):  # type: ignore[no-untyped-def]
+    """Whether another class is predicted: one of a greater score, or of an equal one and a smaller index."""
+    beaten = False
+    for c in range(row.shape[0]):
+        beaten |= row[c] > row[label] or (c < label and row[c] == row[label])
+    return beaten
 
 
 @kernel
@@ -55,7 +55,7 @@ def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyp
     copies: int64 [n], how often each row counts, or [0] for once.
     One score column means two classes: the second one is predicted where the score is >= 0.
     """
-    n_columns = scores.shape[1]
+    n_columns, flat = scores.shape[1], scores.reshape(-1)
     ordinary, strict = np.int64(0), np.int64(0)
     for i in range(start, stop):
         label = labels[i]
@@ -64,16 +64,9 @@ def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyp
             margin = scores[i, 0] if label == 1 else -scores[i, 0]
             ordinary += n_copies * ((scores[i, 0] >= 0) != (label == 1))
             strict += n_copies * (margin <= 0)
-        else:
-            row = scores[i]
-            own, greatest, n_level = row[label], row[0], np.int64(0)
-            for c in range(n_columns):
-                greatest = row[c] if row[c] > greatest else greatest  # max() is not vectorised here
-            for c in range(n_columns):
-                n_level += 1 if row[c] == own else 0
-            above = greatest > own
-            ordinary += n_copies * (above or (n_level > 1 and _has_equal_before(row, label)))
-            strict += n_copies * (above or n_level > 1)
+        elif count_at_least(flat, i * n_columns, n_columns, scores[i, label]) > 1:
+            strict += n_copies
+            ordinary += n_copies * _is_beaten(scores[i], label)
     return ordinary, strict
 
 
@@ -117,7 +110,7 @@ def predicted_classes(scores: NDArray[np.integer], decoding: Decoding | None = N
 
 @dataclass
 class Scores:
-    """Scores F [n_rows, n_columns] in units of 2**-20; changes only through `add`."""
+    """Scores F [n_rows, n_columns] in units of 2**-20, contiguous; changes only through `add`."""
 
     values: NDArray[np.integer]
     reach: int = 0  # sum of the largest payloads so far: no score can be larger

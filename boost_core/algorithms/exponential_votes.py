@@ -17,6 +17,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, scale_for
 from boost_core.jit import kernel
+from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
@@ -88,7 +89,7 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
     negative = np.empty(TILE_ROWS * n_columns)  # of every cell of a tile
     for k in range(negative.shape[0]):
         negative[k] = weights[0, k % n_columns]
-    gains = np.empty(TILE_ROWS * n_columns, np.int64)
+    gains = np.empty(TILE_ROWS * n_columns, np.int32)
     own = np.empty(TILE_ROWS)
     total = np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
@@ -97,24 +98,20 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
         for k in range(part.shape[0]):
             # a positive exponent, or more than the largest gain, can only be the own label's
             weight = ieee_math.exp_units(min(np.float64(part[k]) - shift, 0.0)) * negative[k]
-            gains[k] = ieee_math.round_half_even(min(weight, LARGEST_GAIN))
+            gains[k] = np.int32(ieee_math.round_half_even(min(weight, LARGEST_GAIN)))
         for i in range(tile, stop):
             own[i - tile] = -np.float64(scores[i, max(targets[i], 0)])
         for k in range(stop - tile):
             own[k] = ieee_math.exp_units(min(own[k] - shift, 0.0))
         for i in range(tile, stop):
-            gain_row = gains[(i - tile) * n_columns : (i - tile + 1) * n_columns]
-            row = out[i * n_padded : i * n_padded + n_columns]
-            row_mass = np.int64(0)
-            for c in range(n_columns):
-                row[c] = -gain_row[c]
-                row_mass += gain_row[c]
+            row, first = i * n_padded, (i - tile) * n_columns
+            row_mass = negate_row(out, row, gains, first, n_columns)
             target = targets[i]
             if target >= 0:
                 gain = ieee_math.round_half_even(own[i - tile] * positive[target])
-                row[target] = gain
-                row_mass += gain - gain_row[target]
-            out[i * n_padded + n_columns] = 1
+                out[row + target] = gain
+                row_mass += gain - np.int64(gains[first + target])
+            out[row + n_columns] = 1
             mass[i] = row_mass
             total += row_mass
     return total

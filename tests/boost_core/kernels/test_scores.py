@@ -55,7 +55,7 @@ def test_ties_are_predicted_as_the_smallest_class_and_counted_as_strict_errors()
     labels = np.array([0, 1, 2], np.int32)
     with Team(1) as team:
         assert Scores(values).count_errors(labels, team) == (2, 3)
-        assert Scores(values[:2, :1]).count_errors(labels[:2], team) == (1, 2)
+        assert Scores(values[:2, :1].copy()).count_errors(labels[:2], team) == (1, 2)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

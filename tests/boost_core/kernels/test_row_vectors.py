@@ -1,0 +1,80 @@
+"""Vector instructions over rows against NumPy, at every length around the vectors' and at the ends of an array."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from boost_core.intrinsics import fused
+from boost_core.jit import kernel
+from boost_core.row_vectors import add_row, count_at_least, negate_row
+
+LENGTHS = [1, 2, 7, 8, 9, 16, 26, 40]
+KINDS = [np.int32, np.int64]
+
+
+@kernel
+def _add(values, at, added, first, n):  # type: ignore[no-untyped-def]
+    add_row(values, at, added, first, n)
+
+
+@kernel
+def _count(values, at, n, bound):  # type: ignore[no-untyped-def]
+    return count_at_least(values, at, n, bound)
+
+
+@kernel
+def _negate(into, at, values, first, n):  # type: ignore[no-untyped-def]
+    return negate_row(into, at, values, first, n)
+
+
+@kernel
+def _fused(a, b, c):  # type: ignore[no-untyped-def]
+    return fused(a, b, c)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_row_is_added_and_its_neighbours_stay(kind: type[np.signedinteger], n: int) -> None:
+    rng = np.random.default_rng(n)
+    values, added = (rng.integers(-(2**30), 2**30, 3 * n).astype(kind) for _ in range(2))
+    for at in (0, n, 2 * n):
+        wanted = values.copy()
+        wanted[at : at + n] += added[n : 2 * n]
+        _add(values, at, added, n, n)
+        assert (values == wanted).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_numbers_at_least_a_bound(kind: type[np.signedinteger], n: int) -> None:
+    rng = np.random.default_rng(n)
+    values = rng.integers(-3, 4, 3 * n).astype(kind)
+    values[::3] = np.iinfo(kind).min
+    for at in (0, n, 2 * n):
+        for bound in (np.iinfo(kind).min, -1, 0, 3, np.iinfo(kind).max):
+            assert _count(values, at, n, kind(bound)) == (values[at : at + n] >= bound).sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_row_is_negated_and_summed(kind: type[np.signedinteger], n: int) -> None:
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 2**30, 3 * n, endpoint=True).astype(np.int32)
+    values[-n:] = 2**30  # a sum beyond int32
+    for at in (0, n, 2 * n):
+        into = np.full(3 * n, 7, kind)
+        wanted = into.copy()
+        wanted[at : at + n] = -values[2 * n :]
+        assert _negate(into, at, values, 2 * n, n) == n * 2**30
+        assert (into == wanted).all()
+
+
+doubles = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False)
+
+
+@given(doubles, doubles, doubles)
+def test_fused_rounds_once(a: float, b: float, c: float) -> None:
+    assert _fused(a, b, c) == float(Fraction(a) * Fraction(b) + Fraction(c))
