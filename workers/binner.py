@@ -2,30 +2,38 @@
 
 A block of columns is read, its distinct values (or its part of the quantile sample) are exchanged, thresholds follow,
 the block is binned and dropped. Every member goes through the same blocks, also one that holds no rows.
+
+Threads share a block by columns and, where these are few, by ranges of their rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.bin_grid import BinGrid, make_grid
 from boost_core.binning import (
     Binning,
+    Distinct,
     Floats,
-    bin_column,
-    distinct_values,
     make_binning,
     midpoints,
     quantile_thresholds,
     sample_rows,
 )
 from boost_core.collective import Collective
-from boost_core.team import Team
+from boost_core.team import PARTS_A_THREAD, Team
+from boost_core.tile import add_tile, bin_tile
 from workers.job import Assignment
+from workers.raw_column import TILE_ROWS, RawColumn
 from workers.reading import RangeReader
 
-BLOCK_BYTES = 64 << 20  # raw float64 values of a block on one member
+BLOCK_BYTES = 32 << 20  # raw values of a block on one member, as float64
+LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
+# Element operations, roughly: of a cell, of a sampled value, of a grid.
+DISTINCT_WORK, BIN_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 32, 30_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Binned:
 def blocks_of(n_features: int, n_rows: int, size: int) -> list[range]:
     """Column blocks, the same on every member: rows are counted as if spread evenly."""
     rows_each = max(n_rows // size, 1)
-    width = max(BLOCK_BYTES // (8 * rows_each), 1)
+    width = max(BLOCK_BYTES // (8 * rows_each), LEAST_COLUMNS)
     return [range(first, min(first + width, n_features)) for first in range(0, n_features, width)]
 
 
@@ -58,7 +66,7 @@ class Binner:
         job = self._assignment.job
         names = [feature.name for feature in job.plan.features]
         n_rows, n_features = job.plan.n_train, len(names)
-        sampled = sample_rows(row_numbers, n_rows, n_features, job.config.seed)
+        sampled = np.flatnonzero(sample_rows(row_numbers, n_rows, n_features, job.config.seed))
         train_bins = np.empty((n_features, train.n_rows), np.uint8)
         valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)
         thresholds: list[Floats] = []
@@ -66,55 +74,50 @@ class Binner:
         for block in blocks_of(n_features, n_rows, self._assignment.size):
             columns = [names[feature] for feature in block]
             values = self._read(train, columns)
-            found, missing = self._thresholds(values, sampled)
-            self._bin(values, found, train_bins[block.start : block.stop])
+            found = self._thresholds(values, sampled)
+            grids = _grids(found, self._team)
+            missing = bin_columns(values, grids, self._team, train_bins[block.start : block.stop])
+            has_missing += [bool(flag) for flag in self._collective.max(missing)]
             if valid is not None:
-                self._bin(self._read(valid, columns), found, valid_bins[block.start : block.stop])
+                bin_columns(self._read(valid, columns), grids, self._team, valid_bins[block.start : block.stop])
             thresholds += found
-            has_missing += missing
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
-    def _read(self, reader: RangeReader, columns: list[str]) -> Floats:
+    def _read(self, reader: RangeReader, columns: list[str]) -> list[RawColumn]:
         self._clock("read")
-        values = reader.floats(columns)
+        values = reader.columns(columns)
         self._clock("bin")
         return values
 
-    def _bin(self, values: Floats, thresholds: list[Floats], bins: NDArray[np.uint8]) -> None:
-        def part(start: int, stop: int) -> None:
-            for place in range(start, stop):
-                bin_column(values[place], thresholds[place], bins[place])
-
-        self._team.over(len(thresholds), 16 * values.size, part)
-
-    def _thresholds(self, values: Floats, sampled: NDArray[np.bool_]) -> tuple[list[Floats], list[bool]]:
-        """Thresholds of a block's columns and whether any member has missing values in them."""
-        distinct, missing = self._agree_on_distinct(values)
+    def _thresholds(self, values: list[RawColumn], sampled: NDArray[np.int64]) -> list[Floats]:
+        """Thresholds of a block's columns; sampled: this member's rows that are in the quantile sample."""
+        distinct = self._agree_on_distinct(values)
         crowded = [place for place, found in enumerate(distinct) if found is None]
-        samples = [values[place][sampled] for place in crowded]
-        gathered = self._gather_ragged([sample[~np.isnan(sample)] for sample in samples])
-        by_place = dict(zip(crowded, gathered, strict=True))
-        thresholds = [
-            quantile_thresholds(np.concatenate(by_place[place]), self._max_bins) if found is None else midpoints(found)
-            for place, found in enumerate(distinct)
-        ]
-        return thresholds, missing
+        own = np.empty((len(crowded), len(sampled)))
 
-    def _agree_on_distinct(self, values: Floats) -> tuple[list[Floats | None], list[bool]]:
+        def sample(start: int, stop: int) -> None:
+            for row in range(start, stop):
+                values[crowded[row]].take(sampled, own[row])
+
+        self._team.over(len(crowded), SAMPLE_WORK * own.size, sample)
+        # members' parts of the sample have different lengths
+        gathered = self._collective.all_gather(own.reshape(-1))
+        every = [part.reshape(len(crowded), part.size // max(len(crowded), 1)) for part in gathered]
+
+        def quantiles(start: int, stop: int) -> list[Floats]:
+            return [quantile_thresholds(joined([e[row] for e in every]), self._max_bins) for row in range(start, stop)]
+
+        work = SAMPLE_WORK * sum(part.size for part in every)
+        found = chain.from_iterable(self._team.over(len(crowded), work, quantiles))
+        return [next(found) if each is None else midpoints(each) for each in distinct]
+
+    def _agree_on_distinct(self, values: list[RawColumn]) -> list[Floats | None]:
         """All members' distinct values of each column, None where there are more than max_bins."""
-        found: list[tuple[Floats, bool]] = [(np.empty(0), False)] * len(values)
-
-        def part(start: int, stop: int) -> None:
-            for place in range(start, stop):
-                found[place] = distinct_values(values[place], self._max_bins)
-
-        self._team.over(len(values), 4 * values.size, part)
         merged: list[Floats | None] = []
-        for parts in self._gather_ragged([distinct for distinct, _ in found]):
-            union = np.unique(np.concatenate(parts))
+        for parts in self._gather_ragged(distinct_of(values, self._max_bins, self._team)):
+            union = union_of(parts)
             merged.append(union if union.shape[0] <= self._max_bins else None)
-        flags = np.array([missing for _, missing in found], np.int64)
-        return merged, [bool(flag) for flag in self._collective.max(flags)]
+        return merged
 
     def _gather_ragged(self, arrays: list[Floats]) -> list[list[Floats]]:
         """For each array every member's version of it, by rank."""
@@ -128,6 +131,72 @@ class Binner:
         return [[member[place] for member in by_member] for place in range(len(arrays))]
 
 
+def shares(values: Sequence[RawColumn], team: Team) -> list[tuple[int, int, int]]:
+    """(column, first row, end) of all cells: enough for the team's threads, rows counting also those left out."""
+    n_rows = values[0].n_rows if values else 0
+    wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1))
+    n_parts = max(min(wanted, n_rows // TILE_ROWS), 1)
+    edges = [n_rows * part // n_parts for part in range(n_parts + 1)]
+    return [(column, start, stop) for column in range(len(values)) for start, stop in pairwise(edges)]
+
+
+def distinct_of(values: Sequence[RawColumn], limit: int, team: Team) -> list[Floats]:
+    """Sorted distinct values of each column, without NaN; where there are more than `limit`, any limit + 1 of them."""
+    tasks = shares(values, team)
+
+    def part(first: int, last: int) -> list[Floats]:
+        found = []
+        for column, start, stop in tasks[first:last]:
+            distinct = Distinct(limit)
+            for tile in values[column].tiles(start, stop):
+                add_tile(distinct, tile)
+                if distinct.crowded:
+                    break
+            found.append(distinct.values())
+        return found
+
+    parts: list[list[Floats]] = [[] for _ in values]
+    work = DISTINCT_WORK * sum(column.n_rows for column in values)
+    for (column, *_), found in zip(tasks, chain.from_iterable(team.over(len(tasks), work, part)), strict=True):
+        parts[column].append(found)
+    return [union_of(each)[: limit + 1] for each in parts]
+
+
+def union_of(parts: Sequence[Floats]) -> Floats:
+    """Sorted distinct values of arrays that are sorted and distinct."""
+    return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+
+
+def joined(parts: Sequence[Floats]) -> Floats:
+    """Arrays behind each other, without a copy where there is one."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def bin_columns(
+    values: Sequence[RawColumn], grids: Sequence[BinGrid], team: Team, bins: NDArray[np.uint8]
+) -> NDArray[np.int64]:
+    """bins (OUT, uint8 [n_columns, n_rows]): of all rows in use; 1 for each column with missing values, else 0."""
+    tasks, missing = shares(values, team), np.zeros(len(values), np.int64)
+
+    def part(first: int, last: int) -> None:
+        for column, start, stop in tasks[first:last]:
+            at = values[column].n_used(start)
+            for tile in values[column].tiles(start, stop):
+                if bin_tile(grids[column], tile, bins[column, at : at + len(tile)]):
+                    missing[column] = 1
+                at += len(tile)
+
+    team.over(len(tasks), BIN_WORK * sum(column.n_rows for column in values), part)
+    return missing
+
+
+def _grids(thresholds: Sequence[Floats], team: Team) -> list[BinGrid]:
+    def part(start: int, stop: int) -> list[BinGrid]:
+        return [make_grid(each) for each in thresholds[start:stop]]
+
+    return list(chain.from_iterable(team.over(len(thresholds), GRID_WORK * len(thresholds), part)))
+
+
 def bin_stored(
     rows: RangeReader, names: list[str], binning: Binning, team: Team, clock: Callable[[str], None]
 ) -> NDArray[np.uint8]:
@@ -135,12 +204,8 @@ def bin_stored(
     bins = np.empty((len(names), rows.n_rows), np.uint8)
     for block in blocks_of(len(names), rows.n_rows, 1):
         clock("read")
-        values = rows.floats([names[feature] for feature in block])
+        values = rows.columns([names[feature] for feature in block])
         clock("bin")
-
-        def part(start: int, stop: int, first: int = block.start, values: Floats = values) -> None:
-            for place in range(start, stop):
-                bin_column(values[place], binning.of_feature(first + place), bins[first + place])
-
-        team.over(len(block), 16 * values.size, part)
+        grids = _grids([binning.of_feature(feature) for feature in block], team)
+        bin_columns(values, grids, team, bins[block.start : block.stop])
     return bins

@@ -7,11 +7,12 @@ request.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from boost_core.model import Feature, Label
 from workers.errors import DataError, Location
@@ -107,18 +108,19 @@ def plan_data(request: DataRequest) -> DataPlan:
     Errors: DataError for files that are not Parquet, zero rows, unknown columns, column types that are not supported,
     files that differ, missing labels, a single class, validation labels that training lacks, weights that are none.
     """
-    train, schema = _read_footers(request.train, TRAIN)
+    train, footers = _read_footers(request.train, TRAIN)
+    schema = footers[train.files[0].path].schema
     features = _choose_features(request, schema)
     _check_label_types(request, schema)
     used = [*_not_features(request), *(feature.name for feature in features)]
-    _check_same_types(train, schema, used, TRAIN)
-    counts, removed = _count_labels(train, request, TRAIN)
+    _check_same_types(footers, schema, used, TRAIN)
+    counts, removed = _count_labels(train, footers, request, TRAIN)
     classes = set_classes(counts, request.label) if request.multi_label else _classes(counts, str(request.label))
     valid, removed_valid = None, 0
     if request.valid is not None:
-        valid, _ = _read_footers(request.valid, VALID)
-        _check_same_types(valid, schema, used, VALID)
-        counts, removed_valid = _count_labels(valid, request, VALID)
+        valid, footers = _read_footers(request.valid, VALID)
+        _check_same_types(footers, schema, used, VALID)
+        counts, removed_valid = _count_labels(valid, footers, request, VALID)
         _check_valid_labels(counts, classes)
     removed_rows = (removed, removed_valid)
     return DataPlan(train, valid, request.label, features, classes, request.weight, removed_rows, request.label_lists)
@@ -135,19 +137,30 @@ def _check_label_types(request: DataRequest, schema: pa.Schema) -> None:
         check_label_type(schema.field(request.label), LABEL)
 
 
-def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, pa.Schema]:
+@dataclass(frozen=True)
+class _Footer:
+    """What a file's footer says, read once for all that the plan asks of it."""
+
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+
+
+Footers = Mapping[str, _Footer]  # by path, of the files with rows
+
+
+def _read_footers(paths: Sequence[str], loc: Location) -> tuple[TableRows, Footers]:
     files: list[ParquetRows] = []
-    schema: pa.Schema | None = None
+    footers: dict[str, _Footer] = {}
     for path in paths:
         with open_parquet(path, loc) as parquet:
             sizes = row_groups(parquet)
             if sum(sizes) > 0:
                 files.append(ParquetRows(path, sizes))
                 check_distinct_names(parquet.schema_arrow, path, loc)
-                schema = parquet.schema_arrow if schema is None else schema
-    if schema is None:
+                footers[path] = _Footer(parquet.metadata, parquet.schema_arrow)
+    if not files:
         raise DataError(loc, f"0 rows in {len(paths)} file(s): there is nothing to read")
-    return TableRows(tuple(files)), schema
+    return TableRows(tuple(files)), footers
 
 
 def _choose_features(request: DataRequest, schema: pa.Schema) -> tuple[Feature, ...]:
@@ -223,33 +236,34 @@ def check_label_type(column: pa.Field, loc: Location) -> None:
         )
 
 
-def _check_same_types(table: TableRows, schema: pa.Schema, used: Sequence[str], loc: Location) -> None:
+def _check_same_types(footers: Footers, schema: pa.Schema, used: Sequence[str], loc: Location) -> None:
     """Every file has the columns in use, of one type."""
-    for file in table.files:
-        with open_parquet(file.path, loc) as parquet:
-            here = parquet.schema_arrow
+    for path, footer in footers.items():
+        here = footer.schema
         absent = [name for name in used if name not in here.names]
         if absent:
-            raise DataError(loc, f"columns that training uses are missing in {file_name(file.path)!r}: {named(absent)}")
+            raise DataError(loc, f"columns that training uses are missing in {file_name(path)!r}: {named(absent)}")
         for name in used:
             expected, found = schema.field(name).type, here.field(name).type
             if found != expected:
                 raise DataError(
                     loc,
-                    f"column {name!r} has type {found} in {file_name(file.path)!r} but {expected} elsewhere; "
+                    f"column {name!r} has type {found} in {file_name(path)!r} but {expected} elsewhere; "
                     "make them one type",
                 )
 
 
-def _count_labels(table: TableRows, request: DataRequest, loc: Location) -> tuple[Counter[Label], int]:
+def _count_labels(
+    table: TableRows, footers: Footers, request: DataRequest, loc: Location
+) -> tuple[Counter[Label], int]:
     """Rows of each label, and the rows of weight 0, which are in no count. Errors: DataError with the count if labels
     are missing or infinite, or weights are none."""
     weights = None if request.weight is None else WeightCheck(request.weight)
     if request.multi_label:
-        return _count_sets(table, request, weights, loc), weights.removed if weights else 0
+        return _count_sets(footers, request, weights, loc), weights.removed if weights else 0
     label, counts, missing = str(request.label), Counter[Label](), 0
-    for file in table.files:
-        for batch in kept_batches(file.path, [label], weights, loc):
+    for path, footer in footers.items():
+        for batch in kept_batches((path, footer.metadata), [label], weights, loc):
             column = plain_labels(batch.column(label))
             missing += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
             for entry in pc.value_counts(column).to_pylist():
@@ -266,14 +280,14 @@ def _count_labels(table: TableRows, request: DataRequest, loc: Location) -> tupl
     return counts, weights.removed if weights else 0
 
 
-def _count_sets(table: TableRows, request: DataRequest, weights: WeightCheck | None, loc: Location) -> Counter[Label]:
+def _count_sets(footers: Footers, request: DataRequest, weights: WeightCheck | None, loc: Location) -> Counter[Label]:
     """Rows that have each label."""
     counter = SetCounter(request.label)
-    for file in table.files:
-        for batch in kept_batches(file.path, request.labels, weights, loc):
-            counter.add(batch, file.path)
+    for path, footer in footers.items():
+        for batch in kept_batches((path, footer.metadata), request.labels, weights, loc):
+            counter.add(batch, path)
     if weights is not None:
-        weights.finish(table.n_rows)
+        weights.finish(sum(footer.metadata.num_rows for footer in footers.values()))
     counter.finish()
     return counter.counts
 

@@ -65,13 +65,13 @@ class Loader:
     def _first(self) -> Kept:
         plan = self.assignment.job.plan
         binner = Binner(self.assignment, self.collective, self.team, self.clock)
-        with RangeReader(plan.train, self.assignment.train_ranges) as rows:
+        with RangeReader(plan.train, self.assignment.train_ranges, self.team) as rows:
             train = self._unbinned(rows, self.assignment.train_ranges)
             if plan.valid is None:
                 valid = None
                 binned = binner.run(rows, None, train.row_numbers())
             else:
-                with RangeReader(plan.valid, self.assignment.valid_ranges) as valid_rows:
+                with RangeReader(plan.valid, self.assignment.valid_ranges, self.team) as valid_rows:
                     valid = self._unbinned(valid_rows, self.assignment.valid_ranges)
                     binned = binner.run(rows, valid_rows, train.row_numbers())
                     valid = replace(valid, bins=binned.valid)
@@ -96,7 +96,7 @@ class Loader:
             counts = label_mass(train.sets, train.copies)
         n_valid = total_mass(valid.n_rows, valid.copies) if valid else 0
         parts = [train.n_rows, total_mass(train.n_rows, train.copies), n_valid]
-        agreed = self.collective.sum(np.concatenate([counts, parts, signed(prints_of(train, valid))]))
+        agreed = self.collective.sum(np.concatenate([counts, parts, signed(prints_of(train, valid, self.team))]))
         n_rows, n_train, n_valid = (int(total) for total in agreed[-5:-2])
         if n_rows == 0 or (valid is not None and n_valid == 0):
             rows = "training" if n_rows == 0 else "validation"
@@ -157,7 +157,7 @@ class Loader:
         standing = None
         if held is not None and old is not None and old.start.standing is not None:
             standing = self._joined(old.start.standing, held, (train_came, valid_came), base)
-        found = unsigned(self.collective.sum(signed(prints_of(train, valid))))
+        found = unsigned(self.collective.sum(signed(prints_of(train, valid, self.team))))
         check_fingerprints(base, found)
         return self._kept(train, valid, base, Start(base.model, standing))
 
@@ -170,11 +170,11 @@ class Loader:
         """
         plan, first = self.assignment.job.plan, len(held.row_ranges) if held else 0
         self.clock("read")
-        with RangeReader(table, ranges) as all_rows:
+        with RangeReader(table, ranges, self.team) as all_rows:
             whole = self._unbinned(all_rows, ranges)
         n_held = held.n_rows if held else 0
         moved = no_rows(ranges[first:]).row_numbers()
-        with RangeReader(table, ranges[first:]) as rows:
+        with RangeReader(table, ranges[first:], self.team) as rows:
             rows.keep(np.isin(moved, whole.row_numbers()[n_held:]))
             names = [feature.name for feature in plan.features]
             bins = bin_stored(rows, names, binning, self.team, self.clock)
@@ -218,10 +218,10 @@ def no_rows(ranges: tuple[RowRange, ...]) -> Shard:
     return Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges)
 
 
-def prints_of(train: Shard, valid: Shard | None) -> tuple[int, int]:
+def prints_of(train: Shard, valid: Shard | None, team: Team) -> tuple[int, int]:
     """This member's parts of the fingerprints of the training and the validation rows."""
     first, second = (
-        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies, each.sets) if each else 0
+        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies, each.sets, team) if each else 0
         for each in (train, valid)
     )
     return first, second

@@ -13,13 +13,18 @@ from workers.errors import DataError, Location
 MOST_NAMED = 5  # names listed in a message before it says how many more there are
 
 
-@contextmanager
-def open_parquet(path: str, loc: Location) -> Iterator[pq.ParquetFile]:
-    """The file, open inside the block. Errors: DataError, as `refusing`.
+def opened(path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """The one place where files are opened. footer: what was read of it before; None = read it.
 
     Without a memory map: a file cut short while it is read must give an error, not a signal that ends the process.
     """
-    with refusing(path, loc), pq.ParquetFile(path) as parquet:
+    return pq.ParquetFile(path, metadata=footer)
+
+
+@contextmanager
+def open_parquet(path: str, loc: Location, footer: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+    """The file, open inside the block. Errors: DataError, as `refusing`."""
+    with refusing(path, loc), opened(path, footer) as parquet:
         yield parquet
 
 

@@ -1,30 +1,28 @@
 """Reads a member's row ranges from Parquet, a few columns at a time, so that raw values are never held for long."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from itertools import groupby
+from itertools import chain, groupby
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from boost_core.model import Label
 from boost_core.shard import RowRange
+from boost_core.team import PARTS_A_THREAD, Team
 from workers.data_plan import TableRows, is_numeric, plain_labels
-from workers.errors import DataError, Location
+from workers.errors import Location
 from workers.label_columns import sets_of
-from workers.parquet_file import file_name, refusing, row_groups
+from workers.open_files import OpenFiles, changed
+from workers.parquet_file import row_groups
+from workers.raw_column import RawColumn, owned
 
 DATA: Location = ("data",)
-
-
-def to_floats(column: pa.ChunkedArray | pa.Array) -> NDArray[np.float64]:
-    """A numeric column as float64, missing values as NaN."""
-    return np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+DECODING, LABELLING = 16, 64  # element operations that it takes to decode a value, and to find a label's class
+Piece = tuple[str, int, int, int]  # path, row group, start and stop within it
 
 
 def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[np.int32]:
@@ -40,33 +38,35 @@ def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[
 
 
 class RangeReader:
-    """The files that hold some global row ranges, open while it is in use.
+    """The files that hold some global row ranges, open while it is in use; their footers are read once.
 
+    Threads of the team decode, never Arrow's own: a member has the threads that it was given and no more.
     Errors, of every method: DataError if a file cannot be read or is not the one that was planned.
     """
 
-    def __init__(self, table: TableRows, ranges: Sequence[RowRange]) -> None:
+    def __init__(self, table: TableRows, ranges: Sequence[RowRange], team: Team | None = None) -> None:
         self._pieces = [piece for row_range in ranges for piece in _pieces(table, row_range)]
         self._planned = {file.path: file for file in table.files}
         self._all_rows = self.n_rows = sum(stop - start for start, stop in ranges)
         self._kept: NDArray[np.bool_] | None = None
-        self._open = ExitStack()
-        self._files: dict[str, pq.ParquetFile] = {}
+        self._team = team or Team(1)
+        self._files = OpenFiles(DATA)
 
     def __enter__(self) -> Self:
-        with ExitStack() as opened:
+        try:
             for path in dict.fromkeys(path for path, *_ in self._pieces):
-                with refusing(path, DATA):
-                    self._files[path] = opened.enter_context(pq.ParquetFile(path))
-                if row_groups(self._files[path]) != self._planned[path].row_groups:
-                    raise _changed(path)
-            self._open = opened.pop_all()
+                with self._files.borrowed(path) as file:
+                    if row_groups(file) != self._planned[path].row_groups:
+                        raise changed(path)
+        except BaseException:
+            self._files.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.__exit__(kind, error, trace)
+        self._files.close()
 
     def keep(self, kept: NDArray[np.bool_]) -> None:
         """Leave all other rows out from now on, where some are out already, of those left; kept: bool [n_rows]."""
@@ -76,65 +76,97 @@ class RangeReader:
             kept = both
         self._kept, self.n_rows = (None if kept.all() else kept), int(kept.sum())
 
+    def columns(self, names: Sequence[str]) -> list[RawColumn]:
+        """Numeric columns of the ranges' rows in their order, decoded by all threads of the team."""
+        runs = [(*place, list(pieces)) for place, pieces in groupby(self._pieces, key=lambda piece: piece[:2])]
+        # a row group's columns are shared among the threads where there are fewer groups than threads have turns
+        n_shares = min(-(-PARTS_A_THREAD * self._team.threads // max(len(runs), 1)), max(len(names), 1))
+        found: list[list[list[pa.Array]]] = [[[] for _ in runs] for _ in names]
+
+        def share(start: int, stop: int) -> None:
+            for number in range(start, stop):
+                place, part = divmod(number, n_shares)
+                path, group, pieces = runs[place]
+                low, high = (len(names) * edge // n_shares for edge in (part, part + 1))
+                for at, arrays in enumerate(self._numbers(path, group, names[low:high], pieces), low):
+                    found[at][place] = arrays
+
+        self._team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
+        return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
+
+    def _numbers(self, path: str, group: int, names: Sequence[str], pieces: Sequence[Piece]) -> list[list[pa.Array]]:
+        """By column the arrays of some pieces of one row group."""
+        table = self._read(path, group, names)
+        if not all(is_numeric(type_) for type_ in table.schema.types):
+            raise changed(path)
+        return [
+            [
+                owned(chunk, table.num_rows)
+                for *_, start, stop in pieces
+                for chunk in table.column(name).slice(start, stop - start).chunks
+            ]
+            for name in names
+        ]
+
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
-        block = np.empty((len(names), self._all_rows))
-        at = 0
-        for path, table in self._tables(names):
-            if not all(is_numeric(type_) for type_ in table.schema.types):
-                raise _changed(path)
-            for place, name in enumerate(names):
-                block[place, at : at + table.num_rows] = to_floats(table.column(name))
-            at += table.num_rows
-        return block if self._kept is None else np.ascontiguousarray(block[:, self._kept])
+        block = np.empty((len(names), self.n_rows))
+        for row, column in zip(block, self.columns(names), strict=True):
+            at = 0
+            for tile in column.tiles():
+                row[at : at + len(tile)] = tile
+                at += len(tile)
+        return block
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
+        pieces = list(self._pieces)
+        edges = np.cumsum([0, *(stop - start for *_, start, stop in pieces)])
         indices = np.empty(self._all_rows, np.int32)
-        at = 0
-        for path, table in self._tables([label]):
-            found = class_indices(table.column(label), classes)
-            unknown = found < 0
-            if self._kept is not None:
-                unknown &= self._kept[at : at + len(found)]
-            if unknown.any():
-                raise _changed(path)
-            indices[at : at + len(found)] = found
-            at += len(found)
+
+        def part(first: int, last: int) -> None:
+            at = int(edges[first])
+            for path, table in self._tables([label], pieces[first:last]):
+                found = class_indices(table.column(label), classes)
+                unknown = found < 0
+                if self._kept is not None:
+                    unknown &= self._kept[at : at + len(found)]
+                if unknown.any():
+                    raise changed(path)
+                indices[at : at + len(found)] = found
+                at += len(found)
+
+        self._team.over(len(pieces), LABELLING * self._all_rows, part)
         return indices if self._kept is None else indices[self._kept]
 
     def label_sets(self, label: str | tuple[str, ...], classes: Sequence[Label]) -> NDArray[np.uint8]:
         """Label sets of the rows, uint8 [n_rows, n_labels]."""
         sets = np.empty((self._all_rows, len(classes)), np.uint8)
         at = 0
-        for path, table in self._tables([label] if isinstance(label, str) else label):
+        for path, table in self._tables([label] if isinstance(label, str) else label, self._pieces):
             stop = at + table.num_rows
             sets[at:stop], known = sets_of(table, label, classes)
             if not (known if self._kept is None else known | ~self._kept[at:stop]).all():
-                raise _changed(path)
+                raise changed(path)
             at = stop
         return sets if self._kept is None else sets[self._kept]
 
-    def _tables(self, names: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    def _tables(self, names: Sequence[str], pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:
         """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""
-        for (path, group), pieces in groupby(self._pieces, key=lambda piece: piece[:2]):
+        for (path, group), each in groupby(pieces, key=lambda piece: piece[:2]):
             table = self._read(path, group, names)
-            for *_, start, stop in pieces:
+            for *_, start, stop in each:
                 yield path, table.slice(start, stop - start)
 
     def _read(self, path: str, group: int, names: Sequence[str]) -> pa.Table:
-        with refusing(path, DATA):
-            table = self._files[path].read_row_group(group, columns=list(names))
+        with self._files.borrowed(path) as file:
+            table = file.read_row_group(group, columns=list(names), use_threads=False)
         if sorted(table.column_names) != sorted(names):
-            raise _changed(path)
+            raise changed(path)
         return table
 
 
-def _changed(path: str) -> DataError:
-    return DataError(DATA, f"{file_name(path)!r} has changed since the job was planned; submit the job again")
-
-
-def _pieces(table: TableRows, row_range: RowRange) -> Iterator[tuple[str, int, int, int]]:
+def _pieces(table: TableRows, row_range: RowRange) -> Iterator[Piece]:
     """(path, row group, start, stop within it) that make up a range of global row numbers."""
     first = 0
     for file in table.files:

@@ -16,7 +16,8 @@ from workers.errors import DataError, Location
 from workers.label_columns import check_set_types, label_sets
 from workers.member import available_cores
 from workers.parquet_file import check_distinct_names, file_name, listed, named, open_parquet
-from workers.reading import class_indices, to_floats
+from workers.raw_column import to_floats
+from workers.reading import class_indices
 
 DATA: Location = ("data",)
 

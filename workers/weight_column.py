@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from workers.errors import DataError, Location
@@ -57,13 +58,14 @@ class WeightCheck:
 
 
 def kept_batches(
-    path: str, names: Sequence[str], weights: WeightCheck | None, loc: Location
+    file: tuple[str, pq.FileMetaData], names: Sequence[str], weights: WeightCheck | None, loc: Location
 ) -> Iterator[pa.RecordBatch]:
-    """A file's columns in batches, without the rows of weight 0 (weights None: all rows)."""
+    """Columns of a file (path, footer) in batches, without the rows of weight 0 (weights None: all rows)."""
     columns = [*names, weights.name] if weights else list(names)
+    path, footer = file
     first_row = 0
-    with open_parquet(path, loc) as parquet:
-        for batch in parquet.iter_batches(columns=columns):
+    with open_parquet(path, loc, footer) as parquet:
+        for batch in parquet.iter_batches(columns=columns, use_threads=False):
             if weights is None:
                 yield batch
             else:

@@ -1,6 +1,9 @@
 """Checkpoints: what they hold, who may resume from them, where they are kept, and what a full disk does."""
 
 import errno
+import os
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -200,6 +203,38 @@ def test_a_full_disk_is_told_once_and_leaves_what_is_there(tmp_path: Path, monke
     assert [path.name for path in tmp_path.iterdir()] == ["a.0000000000.checkpoint"]
     writer.finish(small())
     assert writer.written == 0
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("mount") is None,
+    reason="a disk of its own takes root",
+)
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    """The checkpoint before is still there and whole, and the next one that fits is written."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a disk of its own takes the right to mount")
+    try:
+        store, told = FolderCheckpoints(disk), []
+        writer = Writer(store, "a", 0.0, told.append)
+        writer.finish(small())
+        filler = disk / "filler"
+        filler.write_bytes(bytes(shutil.disk_usage(disk).free))
+        writer.written = -1
+        writer.finish(small())
+        assert len(told) == 1
+        assert "could not be written: No space left on device; training goes on" in told[0]
+        assert sorted(path.name for path in disk.iterdir()) == ["a.0000000000.checkpoint", "filler"]
+        assert newest(store, "a") is not None
+        filler.unlink()
+        writer.finish(small())
+        assert writer.written == 0
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 class Slow(MemoryCheckpoints):

@@ -15,7 +15,8 @@ from boost_core.shard import RowRange
 from tests.workers.parquet_tables import plan_of, read_all, write, write_row_groups
 from workers.data_plan import DataPlan, TableRows
 from workers.errors import DataError
-from workers.reading import RangeReader, class_indices, to_floats
+from workers.raw_column import to_floats
+from workers.reading import RangeReader, class_indices
 
 NAN = float("nan")
 INF = float("inf")

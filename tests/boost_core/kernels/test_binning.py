@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from boost_core import binning
+from boost_core import binning, tile
+from boost_core.bin_grid import make_grid
 from tests import reference
 
 INF, TINY = math.inf, 5e-324
@@ -142,6 +143,37 @@ def test_bin_column_with_most_thresholds():
     codes = np.empty(len(column), np.uint8)
     binning.bin_column(column, thresholds, codes)
     assert codes.tolist() == [0, 0, 1, 1, 101, 253, 254, 254, 255]
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0, 40.0])
+def test_bins_of_skewed_values(spread: float):
+    """The grid by exponent, the grid of equal cells, and a search among thresholds that share a cell."""
+    random = np.random.default_rng(int(spread))
+    column = np.exp(spread * random.normal(size=2_000)) * random.choice([1.0, -1.0], 2_000) ** (spread > 30)
+    thresholds = binning.quantile_thresholds(column, 255)
+    column[:4] = [INF, -INF, math.nan, -0.0]
+    codes = np.empty(len(column), np.uint8)
+    assert binning.bin_column(column, thresholds, codes)
+    wanted = np.where(np.isnan(column), len(thresholds) + 1, np.searchsorted(thresholds, column, side="right"))
+    assert codes.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("type_", ["i1", "u1", "i2", "u2", "i4", "i8", "u8", "f4"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_tiles_of_any_type_are_like_their_floats(type_: str, wide: bool):
+    random, limits = np.random.default_rng(0), np.iinfo(type_) if type_ != "f4" else np.iinfo("i2")
+    low = int(limits.min) if wide else int(limits.max) - 90
+    column = random.integers(low, int(limits.max), 400, dtype=np.uint64 if type_ == "u8" else np.int64, endpoint=True)
+    column = column.astype(type_)
+    distinct = binning.Distinct(255)
+    tile.add_tile(distinct, column)
+    wanted, _ = reference.distinct_values(column.astype(np.float64))
+    assert distinct.values().tolist() == wanted if len(wanted) <= 255 else distinct.crowded
+    thresholds = binning.quantile_thresholds(column.astype(np.float64), 40)
+    codes, expected = np.empty(400, np.uint8), np.empty(400, np.uint8)
+    assert not tile.bin_tile(make_grid(thresholds), column, codes)
+    binning.bin_column(column.astype(np.float64), thresholds, expected)
+    assert codes.tolist() == expected.tolist()
 
 
 def test_bins_start_where_the_last_feature_ended():
