@@ -5,8 +5,9 @@
 A cell is one (row, feature) pair; its cost is one vector addition of all channels. The twin in C (kernel_twin.c) has
 the same layout and is compiled here by gcc -O3 -march=native; both run on one thread and take turns, so that a busy
 machine slows both, and their sums must be equal. Rates are of median times; the ratio is the median of the turns'
-ratios, and at least 0.9 is expected of it. A further column is a member's histogram with all its threads. --largest
-leaves out shapes of more cells.
+ratios, and at least 0.9 is expected of it. Further columns: a member's histogram with all its threads, and
+LightGBM's for one class on one thread, where it is installed (kernel_lightgbm.py). --largest leaves out shapes of more
+cells.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kernel_lightgbm import lightgbm_rate
 from benchmarks.kernel_twin import COMPILER, Twin, compiler_line
 from benchmarks.machine import describe_machine, machine_line
 from boost_core.aligned import aligned_empty, aligned_zeros
@@ -64,13 +66,14 @@ SHAPES = [
 
 @dataclass(frozen=True)
 class Rates:
-    """Cells a second: the kernel's on one thread, its twin's and the median ratio of both (None: no compiler), and a
-    member's with all threads."""
+    """Cells a second: the kernel's on one thread, its twin's and the median ratio of both (None: no compiler), a
+    member's with all threads, LightGBM's for one class on one thread (None: not installed)."""
 
     kernel: float
     twin: float | None
     ratio: float | None
     member: float
+    lightgbm: float | None
 
 
 class Case:
@@ -131,7 +134,8 @@ def time_shape(shape: Shape, team: Team, folder: Path | None) -> Rates:
     rates = {name: shape.cells / statistics.median(seconds) for name, seconds in spent.items()}
     turns = zip(spent.get("twin", []), spent["kernel"], strict=False)
     ratio = statistics.median(theirs / ours for theirs, ours in turns) if folder is not None else None
-    return Rates(rates["kernel"], rates.get("twin"), ratio, rates["member"])
+    lightgbm = lightgbm_rate(case.bins, shape.bins)
+    return Rates(rates["kernel"], rates.get("twin"), ratio, rates["member"], lightgbm)
 
 
 def check_equal(case: Case, works: dict[str, Callable[[], None]]) -> None:
@@ -155,8 +159,8 @@ def measure(shapes: list[Shape], threads: int, compiler: str | None) -> Iterator
 def as_table(results: list[tuple[Shape, Rates]], threads: int, compiler: str | None) -> Table:
     """Rates in cells a nanosecond."""
     table = Table(title="Root histograms: cells a nanosecond, one thread")
-    heads = ("rows", "features", "classes", "bins", "here", "in C", "ratio", f"at least {BAR}", f"{threads} threads")
-    for head in heads:
+    sizes_heads, bar = ("rows", "features", "classes", "bins"), f"at least {BAR}"
+    for head in (*sizes_heads, "here", "in C", "ratio", bar, f"{threads} threads", "LightGBM, 1 class"):
         table.add_column(head, justify="right")
     for shape, rates in results:
         if rates.twin is None or rates.ratio is None:
@@ -164,7 +168,8 @@ def as_table(results: list[tuple[Shape, Rates]], threads: int, compiler: str | N
         else:
             compared = [f"{rates.twin / 1e9:.3f}", f"{rates.ratio:.2f}", "met" if rates.ratio >= BAR else "missed"]
         sizes = [f"{size:,}" for size in (shape.rows, shape.features, shape.classes, shape.bins)]
-        table.add_row(*sizes, f"{rates.kernel / 1e9:.3f}", *compared, f"{rates.member / 1e9:.3f}")
+        lightgbm = "none" if rates.lightgbm is None else f"{rates.lightgbm / 1e9:.3f}"
+        table.add_row(*sizes, f"{rates.kernel / 1e9:.3f}", *compared, f"{rates.member / 1e9:.3f}", lightgbm)
     table.caption = f"in C: {compiler}" if compiler else f"in C: no {COMPILER} on this machine"
     return table
 
