@@ -28,10 +28,10 @@ def lightgbm_rate(bins: NDArray[np.uint8], n_bins: int) -> float | None:
     features = np.ascontiguousarray(bins.T, dtype=np.float32)
     data = lightgbm.Dataset(features, labels, params={**parameters, "max_bin": n_bins})
     booster = lightgbm.Booster(parameters, data)
-    seconds = []
+    seconds: list[float] = []
     for tree in range(WARM_UP + TREES):
         started = time.perf_counter()
         booster.update()
         if tree >= WARM_UP:
             seconds.append(time.perf_counter() - started)
-    return n_rows * n_features / statistics.median(seconds)
+    return float(n_rows * n_features / statistics.median(seconds))
