@@ -2,10 +2,10 @@
 
     python -m benchmarks.checkpoints [--case NAME ...] [--seconds 30] [--train-seconds 36] [--repeats 1] [--json]
 
-Every training runs twice on the same rows, without checkpoints and with one every so many seconds and one at its end, as
-the service writes them. Spent: seconds in which a checkpoint is made (the model so far as bytes), written (to the disk)
-or replaces the one before, over training seconds; all but the last one run beside the training. Paired: how much longer
-the training with checkpoints took. A checkpoint holds all rounds so far, so its cost is told for 1,000 rounds too.
+Every training runs twice on the same rows, without checkpoints and with one every so many seconds and one at its end,
+as the service writes them. Spent: seconds in which a checkpoint is made (the model so far as bytes), written (to the
+disk) or replaces the one before, over training seconds; all but the last one run beside the training. Paired: how much
+longer the training with checkpoints took. A checkpoint holds all rounds so far, so its cost is told for 1,000 rounds too.
 """
 
 import argparse
@@ -177,8 +177,8 @@ class Members:
         roster = Roster(job.job_id, job.run, self._seats, new_secret())
         for pipe in self._pipes:
             pipe.send(Task(replace(job, threads=1), 1, roster))
-        told: Told = [pipe.recv() for pipe in self._pipes][0]
-        return told
+        first, *_ = [pipe.recv() for pipe in self._pipes]
+        return Told(*first)
 
     def close(self) -> None:
         for pipe, process in zip(self._pipes, self._processes, strict=True):
@@ -265,7 +265,7 @@ def show(results: list[dict[str, Any]], seconds: float) -> None:
             f"{each['paired']:+.2%}",
             f"{each['seconds_a_1000_rounds']:.3f}",
         )
-    Console().print(table)
+    Console(width=150).print(table)
 
 
 def main() -> None:

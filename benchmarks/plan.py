@@ -114,13 +114,12 @@ def measure(case: Case) -> tuple[Constants, list[Work]]:
     with Processes(case, 4) as four:
         small, large = four.together("exchange", 2)[0], four.together("exchange", 4)[0]
     with Processes(case, 2) as two:
-        rounds = [two.stand_ins(size) for size in sizes]
-    works = [
-        Work(size, each[0]["cells"], each[0]["values"], each[0]["exchanges"], each[0]["sent"])
-        for size, each in zip(sizes, rounds, strict=True)
-    ]
-    seconds = np.array([np.mean([member["seconds"] for member in each]) for each in rounds])
-    cell, value = fitted(np.array([[work.cells, work.values] for work in works]), seconds)
+        rounds = [(size, told) for size in sizes for told in two.apart("stand in", size)]
+    with Processes(case, 1) as one:
+        counts = [(size, one.apart("count", size)[0]) for size in sizes]
+    works = [Work(size, **each) for size, each in counts]
+    seconds = np.array([told["seconds"] for _, told in rounds])
+    cell, value = fitted(np.array([[told["cells"], told["values"]] for _, told in rounds]), seconds)
     first = works[0]
     alone = Work(1, first.members * first.cells, first.values, 0.0, 0.0)
     return Constants(float(cell), float(value), *exchange_constants(small, large)), [alone, *works]

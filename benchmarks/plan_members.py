@@ -1,5 +1,6 @@
 """The processes that measure the plan's constants and check its figures (plan.py)."""
 
+import itertools
 import multiprocessing
 import signal
 import statistics
@@ -9,13 +10,16 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gang import LOOPBACK, Case, Codes, synthetic, time_rounds
 from benchmarks.namespaces import address, enter
+from boost_core.binning import Binning, make_binning
 from boost_core.collective import Alone, Integers
+from boost_core.cut import FeatureSlices, slice_features
 from workers.endpoint import Endpoint
 from workers.mesh import DIRECT_BYTES, Member, MeshCollective
 from workers.roster import Roster, Seat, new_secret
@@ -27,54 +31,85 @@ END_SECONDS = 10.0
 
 @dataclass
 class Counts:
-    """What one member has to do and to send, in all rounds. cells: rows x features whose gains are added up; values:
-    numbers of its histograms before they are reduced; exchanges: messages from and to every other member."""
+    """What one member does and sends in all rounds. cells: rows x features whose gains are added up; values: numbers of
+    its histograms before they are reduced; exchanges: messages from and to every other member."""
 
-    cells: int = 0
-    values: int = 0
-    exchanges: int = 0
-    sent: int = 0
+    cells: float = 0.0
+    values: float = 0.0
+    exchanges: float = 0.0
+    sent: float = 0.0
 
 
 class StandIn(Alone):
     """A gang of any size in one process: all other members hold the same rows and say the same, but are not there.
 
-    Cuts are found in the features of its own slice, the first ones. Bytes are counted by the formulas: a reduce-scatter
-    sends all slices but the own one, a gather its array to all others, a sum the same or, if it is large, 2 (M - 1) / M
-    of the array.
+    Cuts are found in the features of its own slice, the first ones: a member's work, and nothing of the network.
     """
 
-    def __init__(self, size: int, n_features: int, counting: bool) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
         self.counts = Counts()
-        self._n_features, self._counting, self._others = n_features, counting, size - 1
 
     def begin_round(self, number: int) -> None:
         if number == 1:
             self.counts = Counts()
 
     def sum(self, values: Integers) -> Integers:
-        if self._counting:
-            n_bytes, direct = wire_bytes(values), values.nbytes * self._others <= DIRECT_BYTES
-            self.counts.exchanges += 1 if direct else 2
-            self.counts.sent += n_bytes * self._others if direct else 2 * n_bytes * self._others // self.size
         return self.size * values
 
     def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
         own = histograms[:, bounds[0] : bounds[1], :n_used]
-        if self._counting:
-            n_nodes, n_bins, _ = histograms.shape
-            n_rows = own[:, :, -1].sum() * n_bins // (int(bounds[1]) * self._n_features)  # the last channel counts rows
-            self.counts.cells += int(n_rows) * self._n_features
-            self.counts.values += n_nodes * n_bins * own.shape[2]
-            self.counts.exchanges += 1
-            self.counts.sent += wire_bytes(histograms[:, bounds[1] :, :n_used])
+        note(self.counts, own, histograms.shape[1])
         return self.size * own
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        self.counts.exchanges += 1
-        self.counts.sent += values.nbytes * self._others
         return [values] * self.size
+
+
+def note(counts: Counts, histograms: Integers, n_bins: int, members: int = 1) -> None:
+    """Cells and values of histograms [n_nodes, bins of some features, used channels], the last of which counts rows.
+
+    n_bins: of all features; members: whose rows these are.
+    """
+    n_nodes, n_some, n_used = histograms.shape
+    counts.values += n_nodes * n_bins * n_used
+    counts.cells += float(histograms[:, :, -1].sum()) * n_bins / n_some / members
+
+
+class Counting(Alone):
+    """One process that holds all members' rows, grows the trees that they would, and counts what each would send.
+
+    Bytes are those of the formulas: a reduce-scatter sends all slices but the own one, a gather its array to all
+    others, a sum the same or, if it is large, 2 (M - 1) / M of the array.
+    """
+
+    def __init__(self, size: int, bounds: Integers) -> None:
+        self.size, self._bounds, self._others = size, bounds, size - 1
+        self.counts = Counts()
+
+    def begin_round(self, number: int) -> None:
+        if number == 1:
+            self.counts = Counts()
+
+    def sum(self, values: Integers) -> Integers:
+        n_bytes, direct = wire_bytes(values), values.nbytes * self._others <= DIRECT_BYTES
+        self._send(n_bytes * self._others if direct else 2 * n_bytes * self._others / self.size, 1 if direct else 2)
+        return values
+
+    def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
+        used = histograms[:, :, :n_used]
+        part = used // self.size  # about what one member's rows come to
+        note(self.counts, used, histograms.shape[1], self.size)
+        self._send(sum(wire_bytes(part[:, a:b]) for a, b in itertools.pairwise(self._bounds[1:].tolist())), 1)
+        return used
+
+    def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        self._send(values.nbytes * self._others, 1)
+        return [values]
+
+    def _send(self, n_bytes: float, exchanges: int) -> None:
+        self.counts.sent += n_bytes
+        self.counts.exchanges += exchanges
 
 
 def stand_in(case: Case, codes: Codes, size: int) -> dict[str, float]:
@@ -82,11 +117,28 @@ def stand_in(case: Case, codes: Codes, size: int) -> dict[str, float]:
     bins, labels = codes
     n_own = len(labels) // size
     alike = np.tile(bins[:, :n_own], size), np.tile(labels[:n_own], size)
-    counted = StandIn(size, case.n_features, counting=True)
-    time_rounds(case, alike, counted, 1)
-    seconds = time_rounds(case, alike, StandIn(size, case.n_features, counting=False), 1)["seconds"]
-    n_rounds = case.rounds + 1
-    return {"seconds": seconds} | {name: count / n_rounds for name, count in asdict(counted.counts).items()}
+    mirrored = StandIn(size)
+    seconds = time_rounds(case, alike, mirrored, 1)["seconds"]
+    return {"seconds": seconds} | a_round(case, mirrored.counts)
+
+
+def count(case: Case, codes: Codes, size: int) -> dict[str, float]:
+    """What each of so many members does and sends in a round."""
+    n_features = len(codes[0])
+    binning = make_binning([np.arange(most, dtype=np.float64) for most in codes[0].max(axis=1)], [False] * n_features)
+    counting = Counting(size, slice_features(binning, 0, size).bins)
+
+    def whole(binning: Binning, rank: int, size: int) -> FeatureSlices:
+        features = np.array([0, *[binning.bin_start.shape[0] - 1] * size], np.int64)
+        return FeatureSlices(features, binning.bin_start[features], rank)
+
+    with mock.patch("boost_core.growth.slice_features", whole):
+        time_rounds(case, codes, counting, 1, rows=(0, len(codes[1])))
+    return a_round(case, counting.counts)
+
+
+def a_round(case: Case, counts: Counts) -> dict[str, float]:
+    return {name: total / (case.rounds + 1) for name, total in asdict(counts).items()}
 
 
 def exchange(case: Case, mesh: MeshCollective) -> dict[str, float]:
@@ -117,7 +169,7 @@ def seconds_of(call: Any, times: int) -> float:
 
 
 class Task(NamedTuple):
-    """What a process is to do: be a stand-in of one of `size` members, or with a roster train or time exchanges."""
+    """What a process is to do: alone stand in for one of `size` members or count, with a roster train or exchange."""
 
     kind: str
     size: int
@@ -128,7 +180,7 @@ class Task(NamedTuple):
 def do(task: Task, case: Case, codes: Codes, endpoint: Endpoint) -> dict[str, float]:
     """A task's figures."""
     if task.roster is None:
-        return stand_in(case, codes, task.size)
+        return count(case, codes, task.size) if task.kind == "count" else stand_in(case, codes, task.size)
     links = endpoint.connect(task.roster, task.rank, 60.0)
     with MeshCollective(Member(task.roster.job_id, task.roster.run, task.rank), links) as mesh:
         return exchange(case, mesh) if task.kind == "exchange" else time_rounds(case, codes, mesh, 1)
@@ -184,9 +236,9 @@ class Processes:
         roster = Roster("plan", self._run, self._seats[:n], new_secret())
         return self._told([Task(kind, n, rank, roster) for rank in range(n)])
 
-    def stand_ins(self, size: int) -> list[dict[str, float]]:
-        """Figures of all, each one of `size` members whose others are not there."""
-        return self._told([Task("stand in", size, 0, None) for _ in self._pipes])
+    def apart(self, kind: str, size: int) -> list[dict[str, float]]:
+        """Figures of all, each for itself, as if it were one of `size` members."""
+        return self._told([Task(kind, size, 0, None) for _ in self._pipes])
 
     def _told(self, tasks: list[Task]) -> list[dict[str, float]]:
         pipes = self._pipes[: len(tasks)]
