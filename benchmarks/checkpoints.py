@@ -5,7 +5,8 @@
 Every training runs twice on the same rows, without checkpoints and with one every so many seconds and one at its end,
 as the service writes them. Spent: seconds in which a checkpoint is made (the model so far as bytes), written (to the
 disk) or replaces the one before, over training seconds; all but the last one run beside the training. Paired: how much
-longer the training with checkpoints took. A checkpoint holds all rounds so far, so its cost is told for 1,000 rounds too.
+longer the training with checkpoints took. A checkpoint holds all rounds so far, so its cost for 1,000
+rounds is told too.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 Members have one thread each. Of M members one needs in a round, with n exchanges and b bytes sent,
 
-    compute   cell x its cells + value x its histograms' values     two constants, fitted to one member's rounds whose
-                                                                     others are not there (plan_members.StandIn)
+    compute   cell x its cells + value x its histograms' values     three constants, fitted to one member's rounds whose
+              + step x n                                             others are not there (plan_members.StandIn)
     packing   byte x b                                               packing, sending, receiving and adding up
     latency   n (exchange + message x (M - 1))                       small sums of 2 and of 4 processes on this machine;
                                                                      the network's own delay comes n times on top
@@ -50,6 +50,7 @@ class Constants(NamedTuple):
 
     cell: float
     value: float
+    step: float
     byte: float
     exchange: float
     message: float
@@ -82,7 +83,7 @@ def cost(work: Work, constants: Constants, gigabits: float) -> Cost:
     """What a round of one member takes at this rate."""
     each = constants.exchange + constants.message * (work.members - 1)
     return Cost(
-        compute=constants.cell * work.cells + constants.value * work.values,
+        compute=constants.cell * work.cells + constants.value * work.values + constants.step * work.exchanges,
         packing=constants.byte * work.sent,
         latency=work.exchanges * each,
         wire=8 * work.sent * FRAME / (gigabits * 1e9),
@@ -119,10 +120,11 @@ def measure(case: Case) -> tuple[Constants, list[Work]]:
         counts = [(size, one.apart("count", size)[0]) for size in sizes]
     works = [Work(size, **each) for size, each in counts]
     seconds = np.array([told["seconds"] for _, told in rounds])
-    cell, value = fitted(np.array([[told["cells"], told["values"]] for _, told in rounds]), seconds)
+    amounts = np.array([[told[name] for name in ("cells", "values", "exchanges")] for _, told in rounds])
+    cell, value, step = fitted(amounts, seconds)
     first = works[0]
     alone = Work(1, first.members * first.cells, first.values, 0.0, 0.0)
-    return Constants(float(cell), float(value), *exchange_constants(small, large)), [alone, *works]
+    return Constants(float(cell), float(value), float(step), *exchange_constants(small, large)), [alone, *works]
 
 
 def exchange_constants(two: dict[str, float], four: dict[str, float]) -> tuple[float, float, float]:
@@ -177,7 +179,7 @@ def plan(case: Case, checked: bool) -> dict[str, Any]:
 
 def show(result: dict[str, Any], console: Console) -> None:
     """Tables for people."""
-    units = {"cell": "ns", "value": "ns", "byte": "ns", "exchange": "us", "message": "us"}
+    units = {"cell": "ns", "value": "ns", "step": "us", "byte": "ns", "exchange": "us", "message": "us"}
     scale = {"ns": 1e9, "us": 1e6}
     told = ", ".join(f"{name} {result['constants'][name] * scale[unit]:.3g} {unit}" for name, unit in units.items())
     columns = ["members", "compute", "packing", "latency", "KB sent", "exchanges"]
