@@ -144,7 +144,7 @@ class Scores:
                 lambda a, b: _add_label(values, step, labels, leaf_of_row, a, b),
             )
             return
-        added = (payload.astype(np.int64) * multiplier).astype(values.dtype)
+        added = np.ascontiguousarray(payload.astype(np.int64) * multiplier, values.dtype)
         if part.column != ALL_COLUMNS:
             flat = np.ascontiguousarray(added[:, 0])
             team.over(

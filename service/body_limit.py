@@ -75,7 +75,7 @@ async def _refuse(limit: int, receive: Receive, send: Send) -> None:
     Most clients read only after they have sent everything: a closed connection would be all they see.
     """
     problem = describe(BodyTooLarge(f"the body has more than {limit} bytes; send less at a time"))
-    content = encode(problem.model_dump())
+    content = encode(problem.content())
     headers = {"content-type": MEDIA_TYPE, "content-length": str(len(content)), "connection": "close"}
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": problem.status, "headers": raw})
