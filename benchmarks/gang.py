@@ -92,11 +92,11 @@ def codes_of(case: Case, folder: Path | None) -> Codes:
 
 
 class Timer:
-    """An observer that keeps the seconds of each round."""
+    """An observer that keeps the seconds and the bytes of each round."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self.bytes_reduced = 0
+        self.bytes: list[int] = []
         self._since = time.perf_counter()
 
     def enter(self, phase: Phase) -> None:
@@ -105,17 +105,20 @@ class Timer:
     def round_done(self, record: RoundRecord) -> None:
         now = time.perf_counter()
         self.seconds.append(now - self._since)
-        self.bytes_reduced, self._since = record.bytes_reduced, now
+        self.bytes.append(record.bytes_reduced)
+        self._since = now
 
     def stop_requested(self) -> bool:
         return False
 
 
-def time_rounds(case: Case, codes: Codes, collective: Collective, threads: int) -> dict[str, float]:
-    """Train this member's rows; the median seconds of a round, the first one left out."""
+def time_rounds(
+    case: Case, codes: Codes, collective: Collective, threads: int, rows: tuple[int, int] | None = None
+) -> dict[str, float]:
+    """Train this member's rows (None: its even share); the median seconds of a round, the first one left out."""
     bins, labels = codes
-    n_rows = len(labels)
-    start, stop = (n_rows * rank // collective.size for rank in (collective.rank, collective.rank + 1))
+    n_rows, rank, size = len(labels), collective.rank, collective.size
+    start, stop = rows or (n_rows * rank // size, n_rows * (rank + 1) // size)
     shard = Shard(np.ascontiguousarray(bins[:, start:stop]), labels[start:stop], ((start, stop),))
     largest = bins.max(axis=1)
     binning = make_binning([np.arange(most, dtype=np.float64) for most in largest], [False] * len(bins))
@@ -129,7 +132,7 @@ def time_rounds(case: Case, codes: Codes, collective: Collective, threads: int) 
         warm_up(config, int(labels.max()) + 1, WarmUp(collective.size > 1))
         collective.barrier()
         train(data, config, collective, timer, team)
-    return {"seconds": statistics.median(timer.seconds[1:]), "bytes": timer.bytes_reduced}
+    return {"seconds": statistics.median(timer.seconds[1:]), "bytes": statistics.mean(timer.bytes)}
 
 
 def member(pipe: Connection, rank: int, case: Case, folder: Path | None) -> None:
