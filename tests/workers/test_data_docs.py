@@ -13,7 +13,7 @@ from tests.builders import ROOT, arrays_of
 from tests.golden.make import GOLDEN
 from tests.workers.parquet_tables import plan_of, write
 from workers.errors import DataError
-from workers.model_file import DTYPES, META, METADATA_ARRAYS, NODE_COLUMNS, TREE_COLUMNS, read_model
+from workers.model_file import CONDITIONS, DTYPES, META, METADATA_ARRAYS, NODE_COLUMNS, TREE_COLUMNS, read_model
 
 DATA = (ROOT / "docs/data.md").read_text()
 MODEL_FILE = (ROOT / "docs/model-file.md").read_text()
@@ -71,8 +71,8 @@ def test_every_column_of_the_file_is_described():
         in_metadata = [name.decode() for name in reader.schema.metadata]
     assert described == [*NODE_COLUMNS, "payload", *TREE_COLUMNS]
     described = [name for row in rows_of_tables(arrays) for name in code(row[0]) if len(row) == 3]
-    assert described == list(METADATA_ARRAYS)
-    assert sorted(in_metadata) == sorted([META.decode(), *described])
+    assert described == [*METADATA_ARRAYS, CONDITIONS]  # the golden model's job did not ask for conditions
+    assert sorted(in_metadata) == sorted([META.decode(), *METADATA_ARRAYS])
 
 
 def test_every_array_is_stored_and_hashed():
@@ -88,7 +88,7 @@ def test_every_key_of_the_json_is_described():
 
 def test_the_arrays_are_hashed_in_the_order_described():
     [order] = re.findall(r"in this order: (.*?)\. So it", MODEL_FILE, re.DOTALL)
-    assert code(order) == list(DTYPES)
+    assert code(order) == [*DTYPES, CONDITIONS]
 
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
