@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from boost_core.intrinsics import LANE, add_lanes, lanes_for
 from boost_core.jit import kernel
 from boost_core.team import Team
+from boost_core.tree import Tree
 
 # Largest gain as a power of two, part of the model format. Equal weights round alike, so round 1 alone moves ln loss by
 # up to K / 2**(GAIN_BITS + 1): at 22 bits letter (K = 26) misses its loss identity by 7e-7 in round 1, at 30 by less
@@ -80,3 +81,17 @@ def _channel_sums(values, start, stop, lanes, sums):  # type: ignore[no-untyped-
 def channel_sums(gains: GainMatrix, team: Team) -> NDArray[np.int64]:
     """Sums over this member's rows of each channel and, last, their count: int64 [n_channels + 1]."""
     return gains.sums(team)
+
+
+@kernel
+def _won(values, answers, leaf_of_row):  # type: ignore[no-untyped-def]
+    """Sum of G(i, h(i)); answers: the label of each leaf."""
+    won = np.int64(0)
+    for i in range(leaf_of_row.shape[0]):
+        won += values[i, answers[leaf_of_row[i]]]
+    return won
+
+
+def gains_won(gains: GainMatrix, tree: Tree) -> int:
+    """Sum of the gains of a tree's answers on this member's rows; its leaves answer labels."""
+    return int(_won(gains.values, tree.payload[:, 0].copy(), tree.leaf_of_row))

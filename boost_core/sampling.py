@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from boost_core.binning import Binning
 from boost_core.draws import draw, stream
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
-from boost_core.gain_matrix import GainMatrix, channel_sums
+from boost_core.gain_matrix import GainMatrix, channel_sums, gains_won
 from boost_core.growth import Grower
 from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
-from boost_core.weak_learners.impurity import gains_won
 
 Integers = NDArray[np.int64]
 SPAN = 1 << 32  # draws are 0..SPAN - 1

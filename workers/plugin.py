@@ -25,8 +25,8 @@ STARTED = ("executing", "long-running")
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a worker is. holder: the (job, run) that has it; limit_bytes: of its memory by Dask's setting, None = none;
+class Occupancy:
+    """Who has a worker, and its memory. holder: the (job, run) that has it; limit_bytes: Dask's setting, None = none;
     machine_bytes: of its container or machine."""
 
     holder: tuple[str, int] | None
@@ -95,9 +95,9 @@ def holder(dask_worker: Worker) -> tuple[str, int] | None:
     return leases_of(dask_worker).holder
 
 
-def standing(dask_worker: Worker) -> Standing:
+def occupancy(dask_worker: Worker) -> Occupancy:
     """Who has the worker, and its memory."""
-    return Standing(holder(dask_worker), dask_worker.memory_manager.memory_limit or None, memory_limit())
+    return Occupancy(holder(dask_worker), dask_worker.memory_manager.memory_limit or None, memory_limit())
 
 
 def take_seat(job_id: str, run: int, seconds: float, dask_worker: Worker) -> Seat | Refusal:

@@ -6,7 +6,7 @@ from distributed import Client
 
 from workers import plugin
 from workers.cluster_calls import WorkerNews, call_workers, known_workers
-from workers.plugin import Standing
+from workers.plugin import Occupancy
 
 SURVEY_SECONDS = 2.0  # a worker that does not say in this time how it is counts as busy
 CALL_SECONDS = 10.0
@@ -30,13 +30,13 @@ class WorkerState:
 def worker_states(client: Client) -> list[WorkerState]:
     """All workers that take tasks, by address. Errors: SchedulerLost."""
     known = {address: news for address, news in known_workers(client, CALL_SECONDS).items() if news.ready}
-    answers = call_workers(client, plugin.standing, sorted(known), seconds=SURVEY_SECONDS)
+    answers = call_workers(client, plugin.occupancy, sorted(known), seconds=SURVEY_SECONDS)
     hosts = [news.host for news in known.values()]
     return [_state(known[address], answer, hosts.count(known[address].host)) for address, answer in answers.items()]
 
 
 def _state(news: WorkerNews, answer: object, on_host: int) -> WorkerState:
-    if not isinstance(answer, Standing):
+    if not isinstance(answer, Occupancy):
         return WorkerState(news.address, news.host, None, None)
     memory = shared_memory(answer.limit_bytes, answer.machine_bytes, on_host)
     return WorkerState(news.address, news.host, memory, answer.holder[0] if answer.holder else None)

@@ -26,7 +26,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import LN2, NO_ROW, TILE_ROWS
 from boost_core.algorithms.fixed_pairs import EDGE_EPS, on_grid
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix, scale_for
+from boost_core.gain_matrix import GainMatrix, gains_won, scale_for
 from boost_core.jit import kernel
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
@@ -149,15 +149,6 @@ def _class_sums(values, labels, start, stop, sums):  # type: ignore[no-untyped-d
             sums[labels[i], c] += values[i, c]
 
 
-@kernel
-def _won(values, answers, leaf_of_row):  # type: ignore[no-untyped-def]
-    """Sum of G(i, h(i))."""
-    won = np.int64(0)
-    for i in range(leaf_of_row.shape[0]):
-        won += values[i, answers[leaf_of_row[i]]]
-    return won
-
-
 class BaselinePairs:
     """A game of a known number of rounds. totals of its gains: [sum of absolute gains, of potentials, of w, gains by
     class of row and label (K K)]."""
@@ -232,8 +223,7 @@ class BaselinePairs:
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """The sum of G(i, h(i)) on this member's rows."""
-        tree = fitted.parts[0].tree
-        return np.array([_won(self._values, tree.payload[:, 0].copy(), tree.leaf_of_row)], np.int64)
+        return np.array([gains_won(gains.matrix, fitted.parts[0].tree)], np.int64)
 
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """One vote. The edge is how much of the guesses from chance the truth must replace for them to win as much."""

@@ -21,7 +21,6 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.jit import inner, kernel
 from boost_core.objective import cut_value, implements, set_leaves, set_root
 from boost_core.team import Team
-from boost_core.tree import Tree
 from boost_core.weak_learners.labels import best_label
 
 
@@ -109,16 +108,3 @@ def as_weights(gains: GainMatrix, team: Team) -> GainMatrix:
     n_rows = weights.shape[0]
     team.over(n_rows, weights.size, lambda a, b: _lift(gains.values, gains.n_channels, a, b, weights, mass))
     return replace(gains, values=weights, mass=mass, total_mass=int(mass.sum()))
-
-
-@kernel
-def _won(values, answers, leaf_of_row):  # type: ignore[no-untyped-def]
-    won = np.int64(0)
-    for i in range(leaf_of_row.shape[0]):
-        won += values[i, answers[leaf_of_row[i]]]
-    return won
-
-
-def gains_won(gains: GainMatrix, tree: Tree) -> int:
-    """Sum of the gains of the tree's answers on this member's rows."""
-    return int(_won(gains.values, tree.payload[:, 0].copy(), tree.leaf_of_row))

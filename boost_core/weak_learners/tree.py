@@ -7,11 +7,11 @@ import numpy as np
 
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
-from boost_core.gain_matrix import GainMatrix, Reading, channel_sums
+from boost_core.gain_matrix import GainMatrix, Reading, channel_sums, gains_won
 from boost_core.growth import Grower
 from boost_core.parameters import Parameter
 from boost_core.tree import Tree
-from boost_core.weak_learners.impurity import Impurity, as_weights, gains_won
+from boost_core.weak_learners.impurity import Impurity, as_weights
 from boost_core.weak_learners.labels import Labels
 from boost_core.weak_learners.limits import LIMITS, limits
 from boost_core.weak_learners.votes import Votes
