@@ -43,9 +43,8 @@ def route(tree: Tree, bins: NDArray[np.uint8], binning: Binning, team: Team) -> 
 def node_thresholds(nodes: NDArray[np.int64], binning: Binning) -> NDArray[np.float64]:
     """The value at which each node's rows go right; NaN where the cut has no threshold."""
     thresholds = np.full(nodes.shape[0], np.nan)
-    for place, (feature, kind, last_left, *_) in enumerate(nodes):
-        if kind == CutKind.THRESHOLD:
-            thresholds[place] = binning.of_feature(int(feature))[last_left]
+    cut = nodes[:, 1] == CutKind.THRESHOLD
+    thresholds[cut] = binning.thresholds[binning.threshold_start[nodes[cut, 0]] + nodes[cut, 2]]
     return thresholds
 
 

@@ -1,17 +1,21 @@
 """A checkpoint: the model so far and all that is needed to go on, as one Arrow IPC file without pickle.
 
     row t       nodes (feature, kind, bin, missing left, left, right) and payload as lists, multiplier, column
-    metadata    b"edgewise-checkpoint": canonical JSON (format, config, facts of the data, records, sha256)
-                b"thresholds", b"threshold_start", b"has_missing", b"class_counts", b"round_start": little-endian arrays
+    metadata    b"edgewise-checkpoint": canonical JSON (format, config, facts of the data, sha256)
+                b"thresholds", b"threshold_start", b"has_missing", b"class_counts", b"round_start", b"records",
+                b"round_seconds", b"conditions": little-endian arrays
 
-Nothing in it depends on how many members trained: it is resumed on a cluster of any size.
+Nothing in it depends on how many members trained: it is resumed on a cluster of any size. It is written again and again
+while rounds go on, all of them every time, so what there is of each round is held as arrays: JSON of the records took
+ten times as long as all the rest.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,7 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.catalogue import plans_rounds
+from boost_core.conditions import NAMES, Conditions, as_figures
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import Speech
@@ -32,7 +37,7 @@ from workers.data_plan import DataPlan
 from workers.errors import CheckpointDamaged, CheckpointRefused
 from workers.model_file import NONSENSE, canonical_json
 
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2
 META = b"edgewise-checkpoint"
 NODE_LISTS = {
     "node_feature": "<i4", "node_kind": "i1", "node_bin": "<i4", "node_missing_left": "?", "node_left": "<i4",
@@ -44,7 +49,13 @@ ARRAYS = {
     "has_missing": "?",
     "class_counts": "<i8",
     "round_start": "<i8",
+    "round_seconds": "<f8",
 }
+# Figures of a round in the order of RoundRecord; NaN stands for None where a figure may be missing.
+FIGURES = tuple(field for field in fields(RoundRecord) if field.name != "conditions")
+RECORD = np.dtype([(field.name, "<i8" if field.type is int else "<f8") for field in FIGURES])
+MISSING = tuple(field.name for field in FIGURES if field.type not in (int, float))
+_figures = attrgetter(*(field.name for field in FIGURES))
 
 
 @dataclass(frozen=True)
@@ -130,8 +141,9 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
     """The content of the checkpoint's file."""
     model, binning = checkpoint.model, checkpoint.binning
     forest = make_forest(list(model.rounds), list(model.multipliers), plain_decoding(2), binning)
-    held = vars(forest) | vars(binning) | {"class_counts": checkpoint.class_counts}
-    arrays = {name: np.ascontiguousarray(held[name].astype(dtype)) for name, dtype in ARRAYS.items()}
+    held = vars(forest) | vars(binning) | vars(checkpoint)
+    arrays = {name: np.asarray(held[name], dtype).tobytes() for name, dtype in ARRAYS.items()}
+    arrays |= _of_records(model.records)
     columns = {name: _lists(held[name].astype(dtype), forest.node_start) for name, dtype in NODE_LISTS.items()}
     columns["payload"] = _lists(forest.payload.reshape(-1), forest.leaf_start * forest.payload.shape[1])
     columns |= {name: pa.array(held[name]) for name in ("multiplier", "column")}
@@ -145,14 +157,12 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
         "speech": forest.speech.value,
         "n_outputs": forest.payload.shape[1],
-        "records": [_plain(record) for record in model.records],
-        "round_seconds": list(checkpoint.round_seconds),
         "slack": model.slack,
         "perfect": model.perfect,
     }
     table = pa.table(columns)
-    meta["sha256"] = _digest(meta, table, {name: array.tobytes() for name, array in arrays.items()})
-    metadata = {META: canonical_json(meta)} | {name.encode(): array.tobytes() for name, array in arrays.items()}
+    meta["sha256"] = _digest(meta, table, arrays)
+    metadata = {META: canonical_json(meta)} | {name.encode(): content for name, content in arrays.items()}
     table = table.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
@@ -160,25 +170,35 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _plain(record: RoundRecord) -> dict[str, Any]:
-    """JSON-ready: a figure that a warm start does not know is null."""
+def _of_records(records: Sequence[RoundRecord]) -> dict[str, bytes]:
+    conditions = as_figures([record.conditions for record in records])
     return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in asdict(record).items()
+        "records": np.array([_figures(record) for record in records], RECORD).tobytes(),
+        "conditions": b"" if conditions is None else conditions.astype("<f8").tobytes(),
     }
 
 
-def _record(values: Mapping[str, Any]) -> RoundRecord:
-    """The inverse of `_plain`."""
-    strict = values["strict_train_error"]
-    return RoundRecord.from_dict({**values, "strict_train_error": math.nan if strict is None else strict})
+def _records(raw: Mapping[str, bytes]) -> tuple[RoundRecord, ...]:
+    """The inverse of `_of_records`."""
+    rows = np.frombuffer(raw["records"], RECORD).tolist()
+    measured = np.frombuffer(raw["conditions"], "<f8").reshape(-1, len(NAMES))
+    if len(measured) not in (0, len(rows)):
+        raise ValueError(f"there are {len(rows)} rounds and conditions of {len(measured)}")
+    conditions = [Conditions.from_figures(row) for row in measured.tolist()] if len(measured) else [None] * len(rows)
+    return tuple(_record(row, each) for row, each in zip(rows, conditions, strict=True))
+
+
+def _record(row: Sequence[Any], conditions: Conditions | None) -> RoundRecord:
+    values = dict(zip(RECORD.names or (), row, strict=True))
+    values |= {name: None for name in MISSING if math.isnan(values[name])}
+    return RoundRecord(**values, conditions=conditions)
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:
     """Over everything but itself."""
     digest = hashlib.sha256(canonical_json({name: value for name, value in meta.items() if name != "sha256"}))
-    for name in ARRAYS:
-        digest.update(arrays[name])
+    for name in sorted(arrays):
+        digest.update(f"{name}{len(arrays[name])}".encode() + arrays[name])
     for name in table.column_names:
         column = table.column(name)
         flat = _numbers(column)
@@ -217,7 +237,7 @@ def from_bytes(content: bytes) -> Checkpoint:
             "submit the job again, or resume it with the release that wrote it"
         )
     try:
-        arrays = {name: table.schema.metadata[name.encode()] for name in ARRAYS}
+        arrays = {name: table.schema.metadata[name.encode()] for name in (*ARRAYS, "records", "conditions")}
         if _digest(meta, table, arrays) != meta["sha256"]:
             raise ValueError("its content does not match its sha256")
         return _assemble(meta, table, arrays)
@@ -228,11 +248,10 @@ def from_bytes(content: bytes) -> Checkpoint:
 def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -> Checkpoint:
     arrays = {name: np.frombuffer(raw[name], dtype).copy() for name, dtype in ARRAYS.items()}
     rounds = rounds_of(_forest(meta, table, arrays["round_start"]))
-    records = tuple(_record(record) for record in meta["records"])
     model = ModelSoFar(
         tuple(fitted for fitted, _ in rounds),
         tuple(multipliers for _, multipliers in rounds),
-        records,
+        _records(raw),
         meta["slack"],
         meta["perfect"],
     )
@@ -247,7 +266,7 @@ def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -
         n_valid=meta["n_valid"],
         fingerprints=(int(first, 16), int(last, 16)),
         model=model,
-        round_seconds=tuple(meta["round_seconds"]),
+        round_seconds=tuple(arrays["round_seconds"].tolist()),
     )
 
 

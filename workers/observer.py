@@ -40,10 +40,15 @@ class Clock:
         self.phase, self._since = phase, now
 
 
+SHARE = 0.01  # of training time, for checkpoints: each holds all rounds so far, so the longer the model the rarer
+
+
 class Writer:
     """Writes checkpoints of one job in a thread of its own, one at a time, at most one every so many seconds.
 
-    A checkpoint that cannot be written is told of once, until one can be again; the one before it stays.
+    They are rarer where the processor time of the last one would come to more than SHARE of the time between two; what
+    waits for a disk or a network holds up no round. A checkpoint that cannot be written is told of once, until one can
+    be again; the one before it stays.
     """
 
     def __init__(
@@ -53,9 +58,11 @@ class Writer:
         seconds: float,
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        processor: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._store, self._job_id, self._seconds, self._warn, self._clock = store, job_id, seconds, warn, clock
-        self._last = clock()
+        self._store, self._job_id, self._seconds, self._warn = store, job_id, seconds, warn
+        self._clock, self._processor = clock, processor
+        self._last, self._cost = clock(), 0.0
         self._thread: threading.Thread | None = None
         self._trouble: str | None = None
         self._told: str | None = None
@@ -66,7 +73,7 @@ class Writer:
         self._tell()
         if self._thread is not None and self._thread.is_alive():
             return False
-        return self._clock() - self._last >= self._seconds
+        return self._clock() - self._last >= max(self._seconds, self._cost / SHARE)
 
     def begin(self, checkpoint: Checkpoint) -> None:
         """Write in the background."""
@@ -83,6 +90,7 @@ class Writer:
         self._tell()
 
     def _write(self, checkpoint: Checkpoint) -> None:
+        began = self._processor()
         try:
             self._store.put(self._job_id, checkpoint.n_rounds, to_bytes(checkpoint))
         except Exception as error:  # training goes on whatever happens to a disk
@@ -93,6 +101,7 @@ class Writer:
             )
         else:
             self.written, self._trouble, self._told = checkpoint.n_rounds, None, None
+        self._cost = self._processor() - began
 
     def _tell(self) -> None:
         trouble = self._trouble

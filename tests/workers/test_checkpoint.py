@@ -141,7 +141,7 @@ def test_another_format_is_refused_and_damage_is_seen() -> None:
     other = table.replace_schema_metadata(table.schema.metadata | {META: canonical_json({"format": 99})})
     with pa.ipc.new_file(sink, other.schema) as writer:
         writer.write_table(other)
-    with pytest.raises(CheckpointRefused, match="has format 99 and this release reads format 1"):
+    with pytest.raises(CheckpointRefused, match="has format 99 and this release reads format 2"):
         from_bytes(bytes(sink.getvalue()))
 
 
@@ -263,6 +263,22 @@ def test_training_does_not_wait_for_a_checkpoint() -> None:
     writer.finish(None)
     assert writer.due()
     assert store.rounds("a") == [0]
+
+
+def test_dear_checkpoints_are_rare() -> None:
+    """Two seconds of the processor for one: not before 200 seconds later, though ten were asked for."""
+    now, worked = [0.0], [0.0]
+
+    class Dear(MemoryCheckpoints):
+        def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+            worked[0] += 2.0
+
+    writer = Writer(Dear(), "a", 10.0, lambda text: None, lambda: now[0], lambda: worked[0])
+    now[0] = 10.0
+    writer.begin(small())
+    writer.finish(None)
+    for now[0], due in ((20.0, False), (209.0, False), (210.0, True)):
+        assert writer.due() is due
 
 
 def test_records_keep_every_bit() -> None:
