@@ -134,11 +134,15 @@ class _LoneGrower:
         )
         self._order[:] = self._rows
 
-        def run(rank: int) -> None:
-            member = grow if rank == 0 else help_grow
-            member(crew, edges, objective, self._table, matrix, work, tree, lanes)
+        bell = self._team.bell()
 
-        self._team.together(threads, run)
+        def run(rank: int) -> None:
+            if rank == 0:
+                grow(crew, edges, objective, self._table, matrix, work, tree, lanes)
+            else:
+                help_grow(crew, edges, objective, self._table, matrix, work, tree, lanes, bell)
+
+        self._team.together(threads, run, waits=False)  # helpers leave by themselves, and touch the crew only
         return finished(tree, leaf_of_row)
 
     def _blocks(self, threads: int) -> Integers:

@@ -17,6 +17,7 @@ from boost_core.crew import (
     dismissed,
     finish,
     publish,
+    stay,
 )
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
 from boost_core.cut_search import left_sums, search_features
@@ -75,8 +76,8 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
 
 
 @kernel
-def help_grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has no more."""
+def help_grow(crew, edges, objective, table, gains, work, tree, lanes, bell):  # type: ignore[no-untyped-def]
+    """Do blocks of features for a leader until it has no more; bell: see crew.stay."""
     idle = 0
     while not dismissed(crew):
         block = claim(crew, edges.shape[0] - 1)
@@ -88,6 +89,7 @@ def help_grow(crew, edges, objective, table, gains, work, tree, lanes):  # type:
             idle = 0
             _do_block(block, edges, objective, table, gains, work, tree, lanes)
             finish(crew)
+    stay(bell)
 
 
 @kernel

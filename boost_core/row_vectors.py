@@ -158,6 +158,60 @@ def _negate_row_plain(into: Any, at: int, values: Any, first: int, n: int) -> in
     return int(values[first : first + n].sum(dtype="int64"))
 
 
+def _magnitudes(of: Callable[[Any, Any, Any], list[Any]], description: str) -> Any:
+    """An intrinsic (sums, left, n) -> the sum of the absolute values of what `of` makes of sums[:n] and left[:n]."""
+
+    def compiled(typingctx: Any, sums: Any, left: Any, n: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            whole = _start(context, builder, sig.args[0], args[0], ir.Constant(INT64, 0))
+            part = _start(context, builder, sig.args[1], args[1], ir.Constant(INT64, 0))
+            total = _Sum(builder, INT64)
+
+            def step(offset: Any, width: int) -> None:
+                vectors = of(builder, _load(builder, whole, offset, width), _load(builder, part, offset, width))
+                for vector in vectors:
+                    nothing = ir.Constant(vector.type, None)
+                    negative = builder.icmp_signed("<", vector, nothing)
+                    total.add(builder.select(negative, builder.sub(nothing, vector), vector), width)
+
+            _along(builder, args[2], step)
+            return total.value()
+
+        return types.int64(sums, left, types.int64), codegen
+
+    compiled.__doc__ = description
+    return compiled
+
+
+def _both_sides(builder: Any, sums: Any, left: Any) -> list[Any]:
+    return [left, builder.sub(sums, left)]
+
+
+def _sides_apart(builder: Any, sums: Any, left: Any) -> list[Any]:
+    return [builder.sub(sums, builder.add(left, left))]
+
+
+def _both_sides_plain(sums: Any, left: Any, n: int) -> int:
+    return int(abs(left[:n]).sum() + abs(sums[:n] - left[:n]).sum())
+
+
+def _sides_apart_plain(sums: Any, left: Any, n: int) -> int:
+    return int(abs(sums[:n] - 2 * left[:n]).sum())
+
+
+# int64 arrays [>= n] of a node's sums and those of a cut's left side.
+both_sides: Any = (
+    _both_sides_plain
+    if JIT_DISABLED
+    else intrinsic(_magnitudes(_both_sides, "(sums, left, n) -> sum |left| + sum |sums - left|."))
+)
+sides_apart: Any = (
+    _sides_apart_plain
+    if JIT_DISABLED
+    else intrinsic(
+        _magnitudes(_sides_apart, "(sums, left, n) -> sum |sums - 2 left|: how far the two sides are apart.")
+    )
+)
 add_row: Any = _add_row_plain if JIT_DISABLED else intrinsic(_add_row_compiled)
 count_at_least: Any = _count_at_least_plain if JIT_DISABLED else intrinsic(_count_at_least_compiled)
 negate_row: Any = _negate_row_plain if JIT_DISABLED else intrinsic(_negate_row_compiled)
