@@ -155,7 +155,7 @@ class _LoneGrower:
     def _threads(self, n_lanes: int) -> int:
         """Threads that are worth sharing the work with."""
         work = self._shard.n_rows * self._shard.n_features * n_lanes
-        useful = self._team.threads if work > WORTH_THREADS and not JIT_DISABLED else 1
+        useful = 1 if JIT_DISABLED else self._team.useful(work, WORTH_THREADS)
         return max(1, min(useful, self._shard.n_features))
 
     def _histograms(self, max_leaves: int, n_padded: int) -> Integers:

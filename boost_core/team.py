@@ -136,7 +136,12 @@ class Team:
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""
-        return max(1, min(self.threads * BLOCKS_A_THREAD, size)) if work > SHARED_WORK and self.threads > 1 else 1
+        threads = self.useful(work, SHARED_WORK)
+        return max(1, min(threads * BLOCKS_A_THREAD, size)) if threads > 1 else 1
+
+    def useful(self, work: int, worth: int) -> int:
+        """The threads to share so much work with, where more than `worth` is worth it."""
+        return self.threads if work > worth else 1
 
     def over(self, size: int, work: int, task: Callable[[int, int], Result]) -> list[Result]:
         """Run task(start, stop) on parts of range(size); results in order of the parts.
@@ -144,7 +149,7 @@ class Team:
         work: rough number of element operations in all, by which small tasks stay in the caller's thread.
         Errors: the first one that was raised, after all parts have ended.
         """
-        n_parts = min(self.threads * PARTS_A_THREAD, size) if work > INLINE_WORK and self.threads > 1 else 1
+        n_parts = min(self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
         if n_parts <= 1:
             return [task(0, size)]
         parts = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
@@ -156,6 +161,22 @@ class Team:
 
         self.together(self.threads, take_parts)
         return results
+
+
+class Rehearsal(Team):
+    """Shares out everything, without threads: the caller does its own part, then the helper's, so that the kernels of
+    both are compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.threads = 2
+
+    def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
+        for rank in range(threads):
+            work(rank)
+
+    def useful(self, work: int, worth: int) -> int:
+        return self.threads
 
 
 def _serve(calls: "SimpleQueue[_Call | None]", rank: int) -> None:
