@@ -63,10 +63,11 @@ def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignor
 
 
 @kernel
-def partition(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
-    """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; right_rows: scratch.
+def divide(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
+    """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
+    right_rows (OUT), both in order.
 
-    cut: (kind, bin, missing code, missing left). Returns (first right position, mass of the left rows).
+    cut: (kind, bin, missing code, missing left). Returns (left rows, right rows, mass of the left rows).
     Every row is written to both sides and one of them moves on: a branch would be guessed wrong for half of the rows.
     """
     left = segment[0]
@@ -80,6 +81,37 @@ def partition(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-
         left += is_left
         n_right += 1 - is_left
         left_mass += mass[i] & -is_left
+    return left - segment[0], n_right, left_mass
+
+
+@kernel
+def partition(order, codes, segment, cut, mass, scratch):  # type: ignore[no-untyped-def]
+    """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; scratch: room for the rows.
+
+    Returns (first right position, mass of the left rows); cut: see divide.
+    """
+    n_left, n_right, left_mass = divide(order, codes, segment, cut, mass, scratch)
+    left = segment[0] + n_left
     for k in range(n_right):
-        order[left + k] = right_rows[k]
+        order[left + k] = scratch[k]
     return left, left_mass
+
+
+@kernel
+def join_sides(order, bounds, sizes, scratch):  # type: ignore[no-untyped-def]
+    """Make one partition of segments that were divided each for itself; returns the first right position.
+
+    bounds: int64 [n + 1], where they lie in order; sizes [n, >= 2]: left and right rows of each; the right ones are in
+    scratch from where the segment begins.
+    """
+    place = bounds[0]
+    for part in range(sizes.shape[0]):
+        for k in range(sizes[part, 0]):
+            order[place + k] = order[bounds[part] + k]
+        place += sizes[part, 0]
+    middle = place
+    for part in range(sizes.shape[0]):
+        for k in range(sizes[part, 1]):
+            order[place + k] = scratch[bounds[part] + k]
+        place += sizes[part, 1]
+    return middle

@@ -15,7 +15,7 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
-from boost_core.lone_growth import CONTROL_FIELDS, grow, help_grow
+from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -126,6 +126,7 @@ class _LoneGrower:
             taken,
             control,
             found,
+            np.zeros((n_blocks, DIVIDED_FIELDS), np.int64),
         )
         tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
         matrix, crew = (
