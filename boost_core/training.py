@@ -196,6 +196,8 @@ class _Loop:
         if start.standing is not None and start.standing.whole:
             self.standing = start.standing
         start.standing = self.standing
+        shard = self.data.train
+        self.standing.scores.watch(shard.labels if shard.sets is None and shard.copies is None else None)
         bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
         remind(self.algorithm, model)
         self.slack, self.perfect = model.slack, model.perfect

@@ -174,6 +174,9 @@ class ExponentialVotes:
 
         dtype = scores.values.dtype
         lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
+        survey = scores.survey(self._targets)
+        if survey is not None:
+            return np.where(survey.peaks == lowest, NO_PAIR, survey.peaks.astype(np.int64)).reshape(-1)
 
         def part(start: int, stop: int) -> Integers:
             peaks = np.full((2, self.n_columns), lowest, dtype)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boost_core.intrinsics import fused
 from boost_core.jit import kernel
-from boost_core.row_vectors import add_row, both_sides, count_at_least, negate_row, sides_apart
+from boost_core.row_vectors import add_row, add_row_watched, both_sides, count_at_least, negate_row, sides_apart
 
 LENGTHS = [1, 2, 7, 8, 9, 16, 26, 40]
 KINDS = [np.int32, np.int64]
@@ -28,6 +28,11 @@ def _count(values, at, n, bound):  # type: ignore[no-untyped-def]
 @kernel
 def _negate(into, at, values, first, n):  # type: ignore[no-untyped-def]
     return negate_row(into, at, values, first, n)
+
+
+@kernel
+def _watched(values, at, added, first, n, own, greatest):  # type: ignore[no-untyped-def]
+    return add_row_watched(values, at, added, first, n, own, greatest)
 
 
 @kernel
@@ -75,6 +80,22 @@ def test_a_row_is_negated_and_summed(kind: type[np.signedinteger], n: int) -> No
         wanted[at : at + n] = -values[2 * n :]
         assert _negate(into, at, values, 2 * n, n) == n * 2**30
         assert (into == wanted).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_row_is_watched_while_it_is_added(kind: type[np.signedinteger], n: int) -> None:
+    rng = np.random.default_rng(n)
+    for own in {0, n // 2, n - 1}:
+        values, added = (rng.integers(-3, 4, 3 * n).astype(kind) for _ in range(2))
+        greatest = rng.integers(-3, 4, n + 1).astype(kind)
+        wanted, tops = values.copy(), greatest.copy()
+        wanted[n : 2 * n] += added[2 * n :]
+        row, others = wanted[n : 2 * n], np.arange(n) != own
+        tops[:n][others] = np.maximum(tops[:n], row)[others]
+        assert _watched(values, n, added, 2 * n, n, own, greatest) == (row >= row[own]).sum()
+        assert (values == wanted).all()
+        assert (greatest == tops).all()
 
 
 @pytest.mark.parametrize("n", LENGTHS)
