@@ -10,17 +10,22 @@ The array: CLAIM holds (publication << 32) + next block, so that a claim names w
 as it is until all its blocks are finished, so what it describes may be read without further care.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
 from boost_core.jit import kernel
+from boost_core.objective import implementation
 
 CLAIM, FINISHED, DISMISSED = 0, 8, 16  # a cache line apart
 BLOCK_MASK = (1 << 32) - 1
 NOTHING = -1
 # Looks (about 1 ns each) before a waiting thread offers its processor to others: the one it waits for may need it.
 PATIENCE = 2_000
+# How often a helper looks whether there is a next call: 0.6 ms, as a round's calls are some 0.1 ms apart.
+LOOKS, LOOKS_A_YIELD = 100_000, 64
 
 
 def new_crew(n_blocks: int) -> NDArray[np.int64]:
@@ -74,3 +79,49 @@ def dismiss(crew):  # type: ignore[no-untyped-def]
 def dismissed(crew):  # type: ignore[no-untyped-def]
     """Whether a helper may leave."""
     return load_shared(crew, DISMISSED) > 0
+
+
+@kernel
+def stay(bell):  # type: ignore[no-untyped-def]
+    """A helper's work is done: stay in the kernel until the team's next call, but not for ever.
+
+    bell: (int64 [1], its count at this call). Who left at once would take the interpreter's lock just when the leader
+    needs it, and the leader, who then sleeps, would wake 50 us later; a thread that is called while it sleeps loses as
+    much.
+    """
+    for look in range(LOOKS):
+        if load_shared(bell[0], 0) != bell[1]:
+            return
+        if look % LOOKS_A_YIELD == LOOKS_A_YIELD - 1:
+            yield_processor()
+
+
+def do_part(task: Any, *arguments: Any) -> Any:
+    """(block, start, stop): a block of what a task does. A task's type is a NamedTuple of what it needs, for which a
+    part is implemented (objective.implements)."""
+    return implementation(do_part, type(task))(task, *arguments)
+
+
+@kernel
+def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
+    """Do blocks of a task while there are any."""
+    n_blocks = edges.shape[0] - 1
+    block = claim(crew, n_blocks)
+    while block != NOTHING:
+        do_part(task, block, edges[block], edges[block + 1])
+        finish(crew)
+        block = claim(crew, n_blocks)
+
+
+@kernel
+def share_out(crew, edges, task):  # type: ignore[no-untyped-def]
+    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published."""
+    _do_blocks(crew, edges, task)
+    await_all(crew, edges.shape[0] - 1)
+
+
+@kernel
+def help_out(crew, edges, task, bell):  # type: ignore[no-untyped-def]
+    """The same as a helper. Who comes late finds no block and touches nothing, so nobody waits for him."""
+    _do_blocks(crew, edges, task)
+    stay(bell)

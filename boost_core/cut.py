@@ -58,30 +58,60 @@ def slice_features(binning: Binning, rank: int, size: int) -> FeatureSlices:
 
 @inner
 def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignore[no-untyped-def]
-    """Whether a bin code goes left."""
-    if code == missing_code:
-        return missing_left
-    return kind == 0 and code <= last_left
+    """Whether a bin code goes left. The missing code is above every threshold's bin; no branches (see partition)."""
+    return ((kind == 0) & (code <= last_left)) | (missing_left & (code == missing_code))
 
 
 @kernel
-def partition(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
-    """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; right_rows: scratch.
+def divide(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
+    """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
+    right_rows (OUT), both in order.
 
-    cut: (kind, bin, missing code, missing left). Returns (first right position, mass of the left rows).
+    cut: (kind, bin, missing code, missing left). Returns (left rows, right rows, mass of the left rows).
+    Every row is written to both sides and one of them moves on: a branch would be guessed wrong for half of the rows.
     """
     left = segment[0]
-    n_right = 0
+    n_right = np.int64(0)
     left_mass = np.int64(0)
     for k in range(segment[0], segment[1]):
         i = order[k]
-        if goes_left(np.int64(codes[i]), cut[0], cut[1], cut[2], cut[3]):
-            order[left] = i
-            left += 1
-            left_mass += mass[i]
-        else:
-            right_rows[n_right] = i
-            n_right += 1
+        is_left = np.int64(goes_left(np.int64(codes[i]), cut[0], cut[1], cut[2], cut[3]))
+        order[left] = i
+        right_rows[n_right] = i
+        left += is_left
+        n_right += 1 - is_left
+        left_mass += mass[i] & -is_left
+    return left - segment[0], n_right, left_mass
+
+
+@kernel
+def partition(order, codes, segment, cut, mass, scratch):  # type: ignore[no-untyped-def]
+    """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; scratch: room for the rows.
+
+    Returns (first right position, mass of the left rows); cut: see divide.
+    """
+    n_left, n_right, left_mass = divide(order, codes, segment, cut, mass, scratch)
+    left = segment[0] + n_left
     for k in range(n_right):
-        order[left + k] = right_rows[k]
+        order[left + k] = scratch[k]
     return left, left_mass
+
+
+@kernel
+def join_sides(order, bounds, sizes, scratch):  # type: ignore[no-untyped-def]
+    """Make one partition of segments that were divided each for itself; returns the first right position.
+
+    bounds: int64 [n + 1], where they lie in order; sizes [n, >= 2]: left and right rows of each; the right ones are in
+    scratch from where the segment begins.
+    """
+    place = bounds[0]
+    for part in range(sizes.shape[0]):
+        for k in range(sizes[part, 0]):
+            order[place + k] = order[bounds[part] + k]
+        place += sizes[part, 0]
+    middle = place
+    for part in range(sizes.shape[0]):
+        for k in range(sizes[part, 1]):
+            order[place + k] = scratch[bounds[part] + k]
+        place += sizes[part, 1]
+    return middle

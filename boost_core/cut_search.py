@@ -5,6 +5,7 @@ import numpy as np
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
 from boost_core.jit import inner, kernel
 from boost_core.objective import cut_value
+from boost_core.row_vectors import add_row
 
 
 @inner
@@ -24,16 +25,15 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, best):  # t
     n_rows = sums[n_channels]
     below = np.zeros(n_channels + 1, np.int64)
     left = np.zeros(n_channels + 1, np.int64)
-    missing = n_thresholds + 1
+    missing, flat, width = n_thresholds + 1, hist.reshape(-1), hist.shape[1]
     n_missing = hist[missing, n_channels] if has_missing else np.int64(0)
     for last_left in range(n_thresholds):
         if last_left > 0 and hist[last_left, n_channels] == 0:
             continue  # no row in the bin: the same cut as the one before, which wins the tie
-        for c in range(n_channels + 1):
-            below[c] += hist[last_left, c]
+        add_row(below, 0, flat, last_left * width, n_channels + 1)
         if n_missing > 0:
-            for c in range(n_channels + 1):
-                left[c] = below[c] + hist[missing, c]
+            left[:] = below
+            add_row(left, 0, flat, missing * width, n_channels + 1)
             if left[n_channels] < n_rows:
                 consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)
         if 0 < below[n_channels] < n_rows:

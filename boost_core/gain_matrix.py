@@ -51,7 +51,7 @@ class GainMatrix:
 
         def part(start: int, stop: int) -> NDArray[np.int64]:
             sums = np.zeros(n_padded, np.int64)
-            _channel_sums(self.values.reshape(-1), start, stop, lanes, sums)
+            add_channels(self.values.reshape(-1), start, stop, lanes, sums)
             return sums
 
         parts = team.over(n_rows, n_rows * len(lanes), part)
@@ -71,7 +71,7 @@ def scale_for(largest: float, n_cells: int) -> int:
 
 
 @kernel
-def _channel_sums(values, start, stop, lanes, sums):  # type: ignore[no-untyped-def]
+def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [n_padded]) += rows start..stop of values (flat)."""
     width = LANE * len(lanes)
     for i in range(start, stop):

@@ -15,7 +15,7 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
-from boost_core.lone_growth import CONTROL_FIELDS, grow, help_grow
+from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -126,6 +126,7 @@ class _LoneGrower:
             taken,
             control,
             found,
+            np.zeros((n_blocks, DIVIDED_FIELDS), np.int64),
         )
         tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
         matrix, crew = (
@@ -134,11 +135,15 @@ class _LoneGrower:
         )
         self._order[:] = self._rows
 
-        def run(rank: int) -> None:
-            member = grow if rank == 0 else help_grow
-            member(crew, edges, objective, self._table, matrix, work, tree, lanes)
+        bell = self._team.bell()
 
-        self._team.together(threads, run)
+        def run(rank: int) -> None:
+            if rank == 0:
+                grow(crew, edges, objective, self._table, matrix, work, tree, lanes)
+            else:
+                help_grow(crew, edges, objective, self._table, matrix, work, tree, lanes, bell)
+
+        self._team.together(threads, run, waits=False)  # helpers leave by themselves, and touch the crew only
         return finished(tree, leaf_of_row)
 
     def _blocks(self, threads: int) -> Integers:
@@ -151,7 +156,7 @@ class _LoneGrower:
     def _threads(self, n_lanes: int) -> int:
         """Threads that are worth sharing the work with."""
         work = self._shard.n_rows * self._shard.n_features * n_lanes
-        useful = self._team.threads if work > WORTH_THREADS and not JIT_DISABLED else 1
+        useful = 1 if JIT_DISABLED else self._team.useful(work, WORTH_THREADS)
         return max(1, min(useful, self._shard.n_features))
 
     def _histograms(self, max_leaves: int, n_padded: int) -> Integers:

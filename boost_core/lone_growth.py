@@ -1,12 +1,15 @@
 """Growth of a tree in one process: one kernel call, shared by all threads of the member.
 
-The leader splits leaves; what follows a split is shared out by blocks of features (crew.py): build their histograms
-for the smaller child, subtract for the larger one, search both. Without a call from Python for each step: those took
+The leader splits leaves. The rows of a large one are divided by blocks of rows (crew.py); what follows a split is
+shared out by blocks of features: build their histograms for the smaller child, subtract for the larger one, search
+both. Without a call from Python for each step: those took
 longer than the sums (docs/performance.md).
 
 Only as many histograms are kept as there are slots. A leaf that lost its slot to a more promising one has both
 children's histograms built from their rows; the sums, and so the tree, are the same.
 """
+
+import numpy as np
 
 from boost_core.crew import (
     NOTHING,
@@ -17,8 +20,9 @@ from boost_core.crew import (
     dismissed,
     finish,
     publish,
+    stay,
 )
-from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE
+from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import yield_processor
@@ -26,6 +30,7 @@ from boost_core.jit import kernel
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
+    cut_of,
     may_split,
     name_leaves,
     note_best_cut,
@@ -33,10 +38,13 @@ from boost_core.tree_steps import (
     start_tree,
 )
 
-ACTION, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(6)  # entries of control
-STOP, ROOT, CHILDREN, GO_ON = range(4)
-CONTROL_FIELDS = 6
+ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(7)  # entries of control
+NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
+CONTROL_FIELDS = 7
 NO_SLOT = -1
+LEFT_MASS = 2  # what a block of rows came to when it was divided: left rows, right rows, mass of the left ones
+DIVIDED_FIELDS = 8  # of int64: a cache line, so that threads do not fight for it
+WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
 @kernel
@@ -45,19 +53,22 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
 
     edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
     gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
-    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields]).
+    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields],
+    divided [n_blocks, DIVIDED_FIELDS]).
     """
-    order, scratch, leaf_of_row, hists, slots, taken, control, found = work
+    order, _, leaf_of_row, hists, slots, taken, control, found, _ = work
     start_tree(tree, objective, order.shape[0], gains[2], gains[3])
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
-    control[ACTION] = ROOT if tree.gains.shape[0] > 1 else STOP
-    if control[ACTION] == ROOT:
+    if tree.gains.shape[0] > 1:
+        control[ACTION] = ROOT
         _share(crew, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, 0, hists, slots, taken, table, found[:, 0])
-    while control[ACTION] != STOP:
-        _prepare(tree, objective, table, gains, order, scratch, slots, taken, control)
+    while _next_leaf(tree, control):
+        middle, left_mass = _divide(crew, edges, objective, table, gains, work, tree, lanes)
+        new = split(tree, objective, control[LEAF], middle, left_mass)
+        _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
             _share(crew, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
@@ -75,8 +86,8 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
 
 
 @kernel
-def help_grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has no more."""
+def help_grow(crew, edges, objective, table, gains, work, tree, lanes, bell):  # type: ignore[no-untyped-def]
+    """Do blocks of features for a leader until it has no more; bell: see crew.stay."""
     idle = 0
     while not dismissed(crew):
         block = claim(crew, edges.shape[0] - 1)
@@ -88,6 +99,7 @@ def help_grow(crew, edges, objective, table, gains, work, tree, lanes):  # type:
             idle = 0
             _do_block(block, edges, objective, table, gains, work, tree, lanes)
             finish(crew)
+    stay(bell)
 
 
 @kernel
@@ -105,10 +117,18 @@ def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ig
 
 @kernel
 def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Histograms and best cuts of a block of features, for the root or for two children."""
-    order, _, _, hists, _, _, control, found = work
+    """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
+    order, scratch, _, hists, _, _, control, found, divided = work
     features = (edges[block], edges[block + 1])
-    if control[ACTION] == ROOT:
+    if control[ACTION] == DIVIDE:
+        leaf = control[LEAF]
+        bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
+        segment = (bounds[block], bounds[block + 1])
+        feature, cut = cut_of(tree, leaf, table[2])
+        sizes = divide(order, table[0][feature], segment, cut, gains[1], scratch[segment[0] : segment[1]])
+        for field in range(3):
+            divided[block, field] = sizes[field]
+    elif control[ACTION] == ROOT:
         _build(hists[0], table, gains, order, lanes, features)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
     else:
@@ -127,14 +147,40 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
 
 
 @kernel
-def _prepare(tree, objective, table, gains, order, scratch, slots, taken, control):  # type: ignore[no-untyped-def]
-    """Split the best leaf and say what is to be built and searched for its children (control: OUT)."""
-    control[ACTION] = STOP
-    max_leaves = tree.gains.shape[0]
-    leaf = best_leaf(tree) if tree.counts[N_LEAVES] < max_leaves else -1
-    if leaf < 0:
-        return
-    new = split(tree, objective, leaf, order, scratch, (table[0], table[2]), gains[1])
+def _row_bounds(segment, n_blocks):  # type: ignore[no-untyped-def]
+    """Where the blocks of a segment's rows begin and end, int64 [n_blocks + 1]."""
+    n_rows = segment[1] - segment[0]
+    return segment[0] + np.arange(n_blocks + 1) * n_rows // n_blocks
+
+
+@kernel
+def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
+    """control (OUT): the leaf to split; returns whether there is one."""
+    control[ACTION] = DIVIDE
+    control[LEAF] = best_leaf(tree) if tree.counts[N_LEAVES] < tree.gains.shape[0] else -1
+    return control[LEAF] >= 0
+
+
+@kernel
+def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Partition the rows of the leaf that control names; returns the first right position and the left rows' mass."""
+    order, scratch, _, _, _, _, control, _, divided = work
+    segment = tree.segments[control[LEAF]]
+    n_blocks = divided.shape[0]
+    if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
+        feature, cut = cut_of(tree, control[LEAF], table[2])
+        return partition(order, table[0][feature], (segment[0], segment[1]), cut, gains[1], scratch)
+    _share(crew, edges, objective, table, gains, work, tree, lanes)
+    middle = join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
+    return middle, divided[:, LEFT_MASS].sum()
+
+
+@kernel
+def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
+    """Say what is to be built and searched for the children of the leaf that was split (control: OUT); new: the right
+    one."""
+    leaf, max_leaves = control[LEAF], tree.gains.shape[0]
+    control[ACTION] = NOTHING_TO_DO
     if tree.counts[N_LEAVES] == max_leaves:
         return  # no cut will be taken any more, so none is searched
     n_rows = tree.sums.shape[1] - 1
@@ -145,7 +191,7 @@ def _prepare(tree, objective, table, gains, order, scratch, slots, taken, contro
     parent_slot = slots[leaf]
     slots[leaf] = slots[new] = NO_SLOT
     if not may_split(tree, new):
-        control[ACTION] = GO_ON
+        control[ACTION] = NOTHING_TO_DO
         if parent_slot != NO_SLOT:
             taken[parent_slot] = 0
         return

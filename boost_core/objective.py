@@ -36,6 +36,11 @@ def set_leaves(objective: Any, *arguments: Any) -> Any:
     return _implementations[set_leaves, type(objective)](objective, *arguments)
 
 
+def implementation(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+    """What implements a function for a type, in plain Python."""
+    return _implementations[function, kind]
+
+
 def implements(function: Callable[..., Any], objective: type[NamedTuple]) -> Callable[[Any], Any]:
     """Register the implementation of one of the functions above for a type of objective."""
 

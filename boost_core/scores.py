@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.crew import do_part
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
-from boost_core.row_vectors import add_row, count_at_least
+from boost_core.objective import implements
+from boost_core.row_vectors import add_row, add_row_watched, count_at_least
 from boost_core.team import Team
 
 UNIT = 2.0**-SCORE_UNITS
@@ -23,6 +26,37 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
     n_columns, flat, payloads = scores.shape[1], scores.reshape(-1), payload.reshape(-1)
     for i in range(start, stop):
         add_row(flat, i * n_columns, payloads, leaf_of_row[i] * n_columns, n_columns)
+
+
+class _Watched(NamedTuple):
+    """Adding a round to rows of one label each, and what is seen of the new scores on the way; OUT, by block:
+    errors int64 [n_blocks, 2] as _count_errors says, peaks [n_blocks, 2, c] as Survey says."""
+
+    scores: NDArray[np.integer]
+    payload: NDArray[np.integer]
+    leaf_of_row: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    lowest: np.integer
+    errors: NDArray[np.int64]
+    peaks: NDArray[np.integer]
+
+
+@implements(do_part, _Watched)
+def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
+    n_columns = task.scores.shape[1]
+    flat, payloads = task.scores.reshape(-1), task.payload.reshape(-1)
+    peaks = np.full((2, n_columns), task.lowest)
+    ordinary, strict = np.int64(0), np.int64(0)
+    for i in range(start, stop):
+        label, at = task.labels[i], i * n_columns
+        first = task.leaf_of_row[i] * n_columns
+        level = add_row_watched(flat, at, payloads, first, n_columns, np.int64(label), peaks[0])
+        peaks[1, label] = max(peaks[1, label], -flat[at + label])
+        if level > 1:
+            strict += 1
+            ordinary += _is_beaten(task.scores[i], label)
+    task.errors[block, 0], task.errors[block, 1] = ordinary, strict
+    task.peaks[block] = peaks
 
 
 @kernel
@@ -108,12 +142,33 @@ def predicted_classes(scores: NDArray[np.integer], decoding: Decoding | None = N
     return classes
 
 
+class Survey(NamedTuple):
+    """What is known of all rows since the last round was added. peaks: of the scores' type, [2, n_columns], by label
+    the greatest score of rows of other labels and the greatest -score of its own rows, the type's least number where
+    there is no such row."""
+
+    wrong: int
+    strictly_wrong: int
+    peaks: NDArray[np.integer]
+
+
 @dataclass
 class Scores:
     """Scores F [n_rows, n_columns] in units of 2**-20, contiguous; changes only through `add`."""
 
     values: NDArray[np.integer]
     reach: int = 0  # sum of the largest payloads so far: no score can be larger
+    _watched: NDArray[np.int32] | None = None
+    _survey: Survey | None = None
+
+    def watch(self, labels: NDArray[np.int32] | None) -> None:
+        """Rows have these labels, once each: what is asked of their scores is found while a round is added to them."""
+        self._watched = labels if self.values.shape[1] > 1 and len(self.values) > 0 else None
+        self._survey = None
+
+    def survey(self, labels: NDArray[np.int32]) -> Survey | None:
+        """What was found, if these labels are watched and the last round was of a kind that can be."""
+        return self._survey if labels is self._watched else None
 
     def widen(self, multipliers: NDArray[np.int64], fitted: Fitted) -> None:
         """Make room for a weak learner before it is added, by what it can add to a score at most."""
@@ -133,6 +188,7 @@ class Scores:
         """Add multiplier times what each row's leaf says. `widen` comes first."""
         n_rows, n_columns = self.values.shape
         payload, values = part.tree.payload, self.values
+        self._survey = None
         if speech is Speech.LABEL:
             step, labels = (
                 values.dtype.type(multiplier),
@@ -153,11 +209,26 @@ class Scores:
                 lambda a, b: _add_column(values, part.column, flat, leaf_of_row, a, b),
             )
             return
+        if self._watched is not None:
+            self._survey = self._add_watched(added, leaf_of_row, self._watched, team)
+            return
         team.over(
             n_rows,
             n_rows * n_columns,
             lambda a, b: _add(values, added, leaf_of_row, a, b),
         )
+
+    def _add_watched(
+        self, added: NDArray[np.integer], leaf_of_row: NDArray[np.int32], labels: NDArray[np.int32], team: Team
+    ) -> Survey:
+        n_rows, n_columns = self.values.shape
+        dtype, work = self.values.dtype, 2 * n_rows * n_columns
+        n_blocks = team.blocks(n_rows, work)
+        errors, peaks = np.zeros((n_blocks, 2), np.int64), np.empty((n_blocks, 2, n_columns), dtype)
+        lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it
+        team.share(_Watched(self.values, added, leaf_of_row, labels, lowest, errors, peaks), n_rows, work)
+        wrong, strictly_wrong = (int(count) for count in errors.sum(axis=0))
+        return Survey(wrong, strictly_wrong, peaks.max(axis=0))
 
     def count_errors(
         self,
@@ -172,6 +243,9 @@ class Scores:
         often = np.empty(0, np.int64) if copies is None else copies
         if decoding is not None and decoding.coded:
             return self._count_decoding_errors(labels, team, decoding, often)
+        survey = self.survey(labels)
+        if survey is not None and copies is None:
+            return survey.wrong, survey.strictly_wrong
         parts = team.over(
             n_rows,
             n_rows * n_columns,

@@ -6,11 +6,17 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from boost_core.placement import keep_apart
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.crew import help_out, new_crew, share_out
+from boost_core.placement import Placement
 
 Result = TypeVar("Result")
 # Waking a thread and waiting for it costs 100 to 200 us; this many element operations take about 600 us.
 INLINE_WORK = 1_500_000
+SHARED_WORK = 100_000  # the same where no thread is waited for but the one that has claimed something (share)
+BLOCKS_A_THREAD = 4
 PARTS_A_THREAD = 2  # so that a thread that lags behind holds up little
 
 
@@ -38,13 +44,13 @@ class _Call:
         if last:
             self._all_out.release()
 
-    def lead(self) -> None:
-        """Do the work, close it, wait for those inside. Errors: the first one that was raised."""
+    def lead(self, waits: bool) -> None:
+        """Do the work, close it, wait for those inside if need be. Errors: the first one that was raised."""
         self._run(0)
         with self._lock:
             self._open = False
             waiting = self._inside > 0
-        if waiting:
+        if waiting and waits:
             self._all_out.acquire()
         if self.error is not None:
             raise self.error
@@ -68,15 +74,14 @@ class Team:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._calls: list[SimpleQueue[_Call | None]] = [SimpleQueue() for _ in range(threads - 1)]
-        for number, calls in enumerate(self._calls):
-            helper = threading.Thread(
-                target=_serve,
-                args=(calls, number + 1),
-                name="edgewise-team",
-                daemon=True,
-            )
+        self._bell = np.zeros(1, np.int64)  # rung at every call: see crew.stay
+        helpers = [
+            threading.Thread(target=_serve, args=(calls, number + 1), name="edgewise-team", daemon=True)
+            for number, calls in enumerate(self._calls)
+        ]
+        for helper in helpers:
             helper.start()
-            keep_apart(helper)
+        self._placement = Placement(helpers)
 
     def __enter__(self) -> Self:
         return self
@@ -93,16 +98,50 @@ class Team:
         """End the threads. The team can no longer be used."""
         for calls in self._calls:
             calls.put(None)
+        self._bell[0] += 1
 
-    def together(self, threads: int, work: Callable[[int], None]) -> None:
+    def bell(self) -> tuple[NDArray[np.int64], int]:
+        """What helpers of the next call listen to before they leave its kernel, and what they will have heard."""
+        return self._bell, int(self._bell[0]) + 1
+
+    def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
         """Run work(0) here and, on up to threads - 1 others that are free in time, work(rank).
 
-        work(0) must not depend on the others; when it returns, no other begins.
+        work(0) must not depend on the others; when it returns, no other begins. Those that have begun are waited for,
+        unless work(0) makes sure that they touch nothing any more (crew.py).
         """
+        if threads <= 1:
+            work(0)
+            return
+        self._placement.keep_apart()
         call = _Call(work)
+        self._bell[0] += 1
         for calls in self._calls[: threads - 1]:
             calls.put(call)
-        call.lead()
+        call.lead(waits)
+
+    def share(self, task: Any, size: int, work: int) -> None:
+        """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
+        n_blocks = self.blocks(size, work)
+        edges = np.linspace(0, size, n_blocks + 1).astype(np.int64)
+        crew, bell = new_crew(0), self.bell()
+
+        def run(rank: int) -> None:
+            if rank == 0:
+                share_out(crew, edges, task)
+            else:
+                help_out(crew, edges, task, bell)
+
+        self.together(self.threads if n_blocks > 1 else 1, run, waits=False)
+
+    def blocks(self, size: int, work: int) -> int:
+        """In how many blocks `share` shares out so much work."""
+        threads = self.useful(work, SHARED_WORK)
+        return max(1, min(threads * BLOCKS_A_THREAD, size)) if threads > 1 else 1
+
+    def useful(self, work: int, worth: int) -> int:
+        """The threads to share so much work with, where more than `worth` is worth it."""
+        return self.threads if work > worth else 1
 
     def over(self, size: int, work: int, task: Callable[[int, int], Result]) -> list[Result]:
         """Run task(start, stop) on parts of range(size); results in order of the parts.
@@ -110,7 +149,7 @@ class Team:
         work: rough number of element operations in all, by which small tasks stay in the caller's thread.
         Errors: the first one that was raised, after all parts have ended.
         """
-        n_parts = min(self.threads * PARTS_A_THREAD, size) if work > INLINE_WORK and self.threads > 1 else 1
+        n_parts = min(self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
         if n_parts <= 1:
             return [task(0, size)]
         parts = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
@@ -122,6 +161,22 @@ class Team:
 
         self.together(self.threads, take_parts)
         return results
+
+
+class Rehearsal(Team):
+    """Shares out everything, without threads: the caller does its own part, then the helper's, so that the kernels of
+    both are compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.threads = 2
+
+    def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
+        for rank in range(threads):
+            work(rank)
+
+    def useful(self, work: int, worth: int) -> int:
+        return self.threads
 
 
 def _serve(calls: "SimpleQueue[_Call | None]", rank: int) -> None:

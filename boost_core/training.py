@@ -196,6 +196,8 @@ class _Loop:
         if start.standing is not None and start.standing.whole:
             self.standing = start.standing
         start.standing = self.standing
+        shard = self.data.train
+        self.standing.scores.watch(shard.labels if shard.sets is None and shard.copies is None else None)
         bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
         remind(self.algorithm, model)
         self.slack, self.perfect = model.slack, model.perfect
@@ -294,7 +296,8 @@ class _Loop:
         peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores))
         gains = self.algorithm.gains(self.standing.scores, peaks)
         k = gains.totals.shape[0]
-        summed = self.collective.sum(np.concatenate([gains.totals, channel_sums(gains.matrix, self.team)]))
+        sums = channel_sums(gains.matrix, self.team) if gains.sums is None else gains.sums
+        summed = self.collective.sum(np.concatenate([gains.totals, sums]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
         wrong, strict, wrong_valid, log_loss, stop = (int(count) for count in counts)
         return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, log_loss, stop > 0)

@@ -10,7 +10,6 @@ from boost_core.cut import (
     NO_CUT,
     RECORD_FIELDS,
     VALUE,
-    partition,
 )
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
@@ -80,21 +79,25 @@ def may_split(tree, leaf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split(tree, objective, leaf, order, scratch, table, mass):  # type: ignore[no-untyped-def]
-    """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
-
-    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); mass: int64 [n_rows].
-    """
+def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
+    """The feature of a leaf's best cut, and the cut as `divide` takes it."""
     record = tree.records[leaf]
     feature = record[FEATURE]
-    cut = (record[KIND], record[BIN], table[1][feature] + 1, record[MISSING_LEFT] == 1)
-    segment = (tree.segments[leaf, 0], tree.segments[leaf, 1])
-    middle, left_mass = partition(order, table[0][feature], segment, cut, mass, scratch)
+    return feature, (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
+
+
+@kernel
+def split(tree, objective, leaf, middle, left_mass):  # type: ignore[no-untyped-def]
+    """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
+
+    middle: where the right child's rows begin, once the leaf's rows are partitioned; left_mass: of the left ones.
+    """
+    record = tree.records[leaf]
     new, node = tree.counts[N_LEAVES], tree.counts[N_NODES]
     tree.counts[N_LEAVES] += 1
     tree.counts[N_NODES] += 1
     add_node(tree.nodes, tree.parents, node, leaf, new, record)
-    tree.segments[new, 0], tree.segments[new, 1] = middle, segment[1]
+    tree.segments[new, 0], tree.segments[new, 1] = middle, tree.segments[leaf, 1]
     tree.segments[leaf, 1] = middle
     for c in range(tree.sums.shape[1]):
         tree.sums[new, c] = tree.sums[leaf, c] - record[RECORD_FIELDS + c]

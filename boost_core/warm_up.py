@@ -12,7 +12,7 @@ from boost_core.collective import Alone, Collective, Integers
 from boost_core.config import TrainingConfig
 from boost_core.records import Silent
 from boost_core.shard import Shard
-from boost_core.team import Team
+from boost_core.team import Rehearsal
 from boost_core.training import train
 from boost_core.training_data import TrainingData
 
@@ -62,5 +62,5 @@ def warm_up(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) 
     counts = collective.size * np.bincount(labels)
     n_rows = collective.size * len(labels)
     data = TrainingData(shard, shard, binning, counts, n_rows, n_rows)
-    with Team(1) as team:
+    with Rehearsal() as team:
         train(data, dataclasses.replace(config, rounds=2), collective, Silent(), team)

@@ -63,12 +63,14 @@ class Gains:
     """A round's gain matrix with what its integers mean.
 
     totals: int64 [k], this member's sums, added over the members by the loop and handed back to `edge` and `ln_loss`
-    (totals[0] is the sum of absolute gains); shift: the exponents' shift in score units.
+    (totals[0] is the sum of absolute gains); shift: the exponents' shift in score units; sums: the matrix's channel
+    sums (int64 [n_channels + 1], as channel_sums gives them), where they were taken while it was made.
     """
 
     matrix: GainMatrix
     totals: Integers
     shift: int
+    sums: Integers | None = None
 
 
 @dataclass(frozen=True)

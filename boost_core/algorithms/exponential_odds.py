@@ -77,7 +77,7 @@ class ExponentialOdds(ExponentialVotes):
         matrix = GainMatrix(
             self._pairs, votes.matrix.mass, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass
         )
-        return replace(votes, matrix=matrix)
+        return replace(votes, matrix=matrix, sums=None)  # votes.sums are of other channels
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """Sums of every leaf's channels and rows on this member."""

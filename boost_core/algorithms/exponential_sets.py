@@ -86,7 +86,7 @@ class SetVotes(ExponentialVotes):
         """Initial weights by sign and group."""
         return self._weights.by_size if self._weights.grouped else self._weights.by_label
 
-    def _fill_all(self, scores: Scores, scale: int, shift: float) -> int:
+    def _fill_all(self, scores: Scores, scale: int, shift: float) -> tuple[int, Integers | None]:
         tables = (np.ldexp(self._weights.by_size, scale), self._weights.by_label)
 
         def part(start: int, stop: int) -> int:
@@ -96,8 +96,8 @@ class SetVotes(ExponentialVotes):
         n_rows = self._sets.shape[0]
         total = sum(self._team.over(n_rows, 8 * self._sets.size, part))
         if self._copies is None:
-            return total
-        return int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
+            return total, None
+        return int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum()), None
 
 
 class SetOdds(ExponentialOdds, SetVotes):

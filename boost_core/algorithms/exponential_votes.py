@@ -7,6 +7,7 @@ weights never underflow: what is tiny against the greatest weight rounds to a ga
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.crew import do_part
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, scale_for
+from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, add_channels, scale_for
+from boost_core.intrinsics import Lanes, lanes_for
 from boost_core.jit import kernel
+from boost_core.objective import implements
 from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
@@ -117,6 +121,29 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
     return total
 
 
+class _Fill(NamedTuple):
+    """_fill on blocks of rows; totals [n_blocks], sums [n_blocks, padded] (OUT): of absolute gains and of channels."""
+
+    scores: NDArray[np.integer]
+    targets: NDArray[np.int32]
+    weights: Floats
+    shift: float
+    values: NDArray[np.signedinteger]
+    mass: Integers
+    lanes: Lanes
+    totals: Integers
+    sums: Integers
+
+
+@implements(do_part, _Fill)
+def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
+    rows, values = (start, stop), task.values
+    task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values, task.mass)
+    sums = np.zeros(values.shape[1], np.int64)  # rows of task.sums share cache lines, which threads would fight for
+    add_channels(values.reshape(-1), start, stop, task.lanes, sums)
+    task.sums[block] = sums
+
+
 class ExponentialVotes:
     """An algorithm of the exponential vote loss, complete but for its targets and initial weights.
 
@@ -147,6 +174,9 @@ class ExponentialVotes:
 
         dtype = scores.values.dtype
         lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
+        survey = scores.survey(self._targets)
+        if survey is not None:
+            return np.where(survey.peaks == lowest, NO_PAIR, survey.peaks.astype(np.int64)).reshape(-1)
 
         def part(start: int, stop: int) -> Integers:
             peaks = np.full((2, self.n_columns), lowest, dtype)
@@ -162,36 +192,27 @@ class ExponentialVotes:
         by_sign, initial = peaks.reshape(2, -1), self._initial_of()
         shift = int(by_sign.max())
         scale = scale_for(float(_largest(by_sign, shift, initial)), self._n_pairs)
-        total = self._fill_all(scores, scale, float(shift))
+        total, sums = self._fill_all(scores, scale, float(shift))
         matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total, self._reading)
-        return Gains(matrix, np.array([total], np.int64), shift)
+        return Gains(matrix, np.array([total], np.int64), shift, sums)
 
     def _initial_of(self) -> Floats:
         """Initial weights by sign and by the groups that peaks are taken over: the labels."""
         return self._initial
 
-    def _fill_all(self, scores: Scores, scale: int, shift: float) -> int:
+    def _fill_all(self, scores: Scores, scale: int, shift: float) -> tuple[int, Integers | None]:
+        """The sum of absolute gains, and the sums of channels where they are known."""
         weights = np.ldexp(self._initial, scale)
-
-        def part(start: int, stop: int) -> int:
-            rows = (start, stop)
-            return int(
-                _fill(
-                    scores.values,
-                    self._targets,
-                    weights,
-                    shift,
-                    rows,
-                    self._values,
-                    self._mass,
-                )
-            )
-
-        n_rows = self._targets.shape[0]
-        total = sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part))
+        values, n_rows = self._values, self._targets.shape[0]
+        work = n_rows * self.n_columns
+        n_blocks = self._team.blocks(n_rows, work)
+        totals, sums = np.zeros(n_blocks, np.int64), np.zeros((n_blocks, values.shape[1]), np.int64)
+        lanes = lanes_for(values.shape[1])
+        task = _Fill(scores.values, self._targets, weights, shift, values, self._mass, lanes, totals, sums)
+        self._team.share(task, n_rows, work)
         if self._copies is None:
-            return total
-        return int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
+            return int(totals.sum()), sums.sum(axis=0)[: self.n_columns + 1]
+        return int(weigh(values, self._mass, self._copies, self.n_columns, self._team).sum()), None
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of sum W from the integer sum of all members' absolute gains."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.row_vectors import both_sides, sides_apart
 
 
 class Votes(NamedTuple):
@@ -23,14 +24,9 @@ class Votes(NamedTuple):
 
 @implements(cut_value, Votes)
 def _cut_value(objective, sums, left, n_channels):  # type: ignore[no-untyped-def]
-    value = np.int64(0)
     if objective.free:
-        for c in range(n_channels):
-            value += abs(left[c]) + abs(sums[c] - left[c])
-    else:
-        for c in range(n_channels):
-            value += abs(sums[c] - 2 * left[c])
-    return value
+        return both_sides(sums, left, n_channels)
+    return sides_apart(sums, left, n_channels)
 
 
 @implements(set_root, Votes)

@@ -1,11 +1,17 @@
 """A member's threads: parts in order, errors handed on, nothing waited for that has not begun."""
 
+import os
 import threading
+from typing import NamedTuple
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from boost_core import team
-from boost_core.team import Team
+from boost_core import placement, team
+from boost_core.crew import do_part
+from boost_core.objective import implements
+from boost_core.team import Rehearsal, Team
 
 
 @pytest.fixture
@@ -70,3 +76,55 @@ def test_the_caller_waits_for_those_inside():
     with Team(2) as crew:
         crew.together(2, work)
         assert ended == [1]
+
+
+class Square(NamedTuple):
+    """Squares of the numbers of a range, and which block each was in."""
+
+    squares: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+
+
+@implements(do_part, Square)
+def _square(task, block, start, stop):  # type: ignore[no-untyped-def]
+    for i in range(start, stop):
+        task.squares[i] += i * i
+        task.blocks[i] = block
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("size", [0, 1, 3, 1000])
+def test_a_task_is_done_once_everywhere(threads: int, size: int):
+    """Whoever is late for one call is not waited for, and must not touch what the next one does."""
+    with Team(threads) as crew:
+        for work in (0, team.SHARED_WORK + 1):
+            task = Square(np.zeros(size, np.int64), np.full(size, -1, np.int64))
+            for _ in range(20):
+                crew.share(task, size, work)
+            assert task.squares.tolist() == [20 * i * i for i in range(size)]
+            assert len(set(task.blocks.tolist())) == (min(crew.blocks(size, work), size))
+
+
+def test_a_rehearsal_does_both_parts():
+    ranks: list[int] = []
+    with Rehearsal() as crew:
+        crew.together(2, ranks.append)
+        assert crew.useful(0, 10**9) == 2
+    assert ranks == [0, 1]
+
+
+def test_threads_are_kept_off_the_processor_of_the_caller(monkeypatch: pytest.MonkeyPatch):
+    moves: list[tuple[int, set[int]]] = []
+    here = [0]
+    helper = threading.Thread(target=(done := threading.Event()).wait)
+    helper.start()
+    monkeypatch.setattr(placement, "_current", lambda: here[0])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moves.append((thread, where)), raising=False)
+    kept = placement.Placement([helper])
+    for here[0] in (0, 0, 2, 2):
+        kept.keep_apart()
+    done.set()
+    helper.join()
+    assert [where for _, where in moves] == [{1, 2}, {0, 1}]
+    assert {thread for thread, _ in moves} == {helper.native_id}

@@ -15,17 +15,19 @@ from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
-from boost_core.training import TrainingResult
+from boost_core.records import Silent
+from boost_core.team import Rehearsal
+from boost_core.training import TrainingResult, train
 from boost_core.warm_up import WarmUp, warm_up
 from tests.builders import (
     CONFIGURATIONS,
     ROOT,
     bin_table,
+    boosted,
     config_for,
     make_table,
     member_data,
     reference_options,
-    train_member,
 )
 from workers.thread_group import ThreadGroup
 
@@ -67,7 +69,9 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
         def member(collective: Collective, config: TrainingConfig = config) -> TrainingResult:
             rank, size = collective.rank, collective.size
             data = member_data(binned, [(rank * 90 // size, (rank + 1) * 90 // size)], valid)
-            return train_member(replace(data, n_valid=size * data.n_valid), config, collective)
+            with Rehearsal() as team:  # as on two threads, of which each had something to do
+                data = replace(data, n_valid=size * data.n_valid)
+                return boosted(train(data, config, collective, Silent(), team))
 
         warm_up(config, n_classes, WarmUp(in_gang))
         before = compiled()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boost_core.intrinsics import fused
 from boost_core.jit import kernel
-from boost_core.row_vectors import add_row, count_at_least, negate_row
+from boost_core.row_vectors import add_row, add_row_watched, both_sides, count_at_least, negate_row, sides_apart
 
 LENGTHS = [1, 2, 7, 8, 9, 16, 26, 40]
 KINDS = [np.int32, np.int64]
@@ -28,6 +28,16 @@ def _count(values, at, n, bound):  # type: ignore[no-untyped-def]
 @kernel
 def _negate(into, at, values, first, n):  # type: ignore[no-untyped-def]
     return negate_row(into, at, values, first, n)
+
+
+@kernel
+def _watched(values, at, added, first, n, own, greatest):  # type: ignore[no-untyped-def]
+    return add_row_watched(values, at, added, first, n, own, greatest)
+
+
+@kernel
+def _sides(sums, left, n):  # type: ignore[no-untyped-def]
+    return both_sides(sums, left, n), sides_apart(sums, left, n)
 
 
 @kernel
@@ -70,6 +80,31 @@ def test_a_row_is_negated_and_summed(kind: type[np.signedinteger], n: int) -> No
         wanted[at : at + n] = -values[2 * n :]
         assert _negate(into, at, values, 2 * n, n) == n * 2**30
         assert (into == wanted).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_row_is_watched_while_it_is_added(kind: type[np.signedinteger], n: int) -> None:
+    rng = np.random.default_rng(n)
+    for own in {0, n // 2, n - 1}:
+        values, added = (rng.integers(-3, 4, 3 * n).astype(kind) for _ in range(2))
+        greatest = rng.integers(-3, 4, n + 1).astype(kind)
+        wanted, tops = values.copy(), greatest.copy()
+        wanted[n : 2 * n] += added[2 * n :]
+        row, others = wanted[n : 2 * n], np.arange(n) != own
+        tops[:n][others] = np.maximum(tops[:n], row)[others]
+        assert _watched(values, n, added, 2 * n, n, own, greatest) == (row >= row[own]).sum()
+        assert (values == wanted).all()
+        assert (greatest == tops).all()
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_what_two_sides_are_worth(n: int) -> None:
+    rng = np.random.default_rng(n)
+    sums, left = (rng.integers(-(2**50), 2**50, n + 3) for _ in range(2))
+    sums[0], left[0] = -(2**61), 2**61
+    both = np.abs(left[:n]).sum() + np.abs(sums[:n] - left[:n]).sum()
+    assert _sides(sums, left, n) == (both, np.abs(sums[:n] - 2 * left[:n]).sum())
 
 
 doubles = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False)

@@ -5,7 +5,7 @@ import pytest
 
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.scores import WIDEN_AT, Scores, predicted_classes, zero_scores
-from boost_core.team import Team
+from boost_core.team import Rehearsal, Team
 from boost_core.tree import NODE_FIELDS, Tree
 from tests import reference
 
@@ -108,3 +108,35 @@ def test_difference_of_narrow_scores_fits_their_type():
     most = WIDEN_AT - 1
     assert 2 * -most >= -(2**31)
     assert 2 * most <= 2**31 - 1
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (40, 3), (700, 10), (300, 26)])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: tuple[int, int], dtype: type[np.int64]):
+    random = np.random.default_rng(shape[0])
+    n_rows, n_classes = shape
+    labels = random.integers(0, n_classes, n_rows).astype(np.int32)
+    scores, again = (Scores(np.zeros(shape, dtype)) for _ in range(2))
+    scores.watch(labels)
+    lowest = np.iinfo(dtype).min
+    with Rehearsal() as team:
+        for _ in range(3):
+            payload = random.integers(-1, 2, (4, n_classes)).astype(np.int32)  # many ties
+            leaf_of_row = random.integers(0, 4, n_rows).astype(np.int32)
+            for each in (scores, again):
+                each.add(part_of(payload), Speech.VOTES, 3, leaf_of_row, team)
+            survey = scores.survey(labels)
+            assert survey is not None
+            assert scores.values.tolist() == again.values.tolist()
+            assert scores.count_errors(labels, team) == again.count_errors(labels, team)
+            own = np.arange(n_classes) == labels[:, None]
+            wrong_peaks = np.where(own, lowest, again.values).max(axis=0)
+            own_peaks = np.where(own, -again.values, lowest).max(axis=0)
+            assert survey.peaks.tolist() == [wrong_peaks.tolist(), own_peaks.tolist()]
+        assert again.survey(labels) is None
+        assert scores.survey(labels.copy()) is None  # other labels: nothing is known of them
+        column = part_of(np.ones((4, 1), np.int32), 0)
+        scores.add(column, Speech.VALUES, 1, leaf_of_row, team)
+        assert scores.survey(labels) is None
+    scores.watch(None)
+    assert scores.survey(labels) is None
