@@ -3,9 +3,11 @@
     python -m benchmarks.classes [--rows 200000] [--features 20] [--rounds 30] [--threads 2] [--classes 100,1000,10000]
                                  [--cases NAME ...] [--json]
 
-AdaBoost.M1 goes on only while trees of 8 leaves answer more than half of the weight right. So its table has most rows in
-four classes, and its steps are short. Every run is a process of its own, so that its greatest resident size is its own. Seconds are those of training, after
-compilation. The last column says how time and memory compare with those of the fewest classes.
+AdaBoost.M1 goes on only while trees of 8 leaves answer more than half of the weight right. So its table has most rows
+in four classes, and its steps are short.
+
+Every run is a process of its own, so that its greatest resident size is its own. Seconds are those of training, after
+compilation. The last columns say how time and memory compare with those of the fewest classes.
 """
 
 import argparse
@@ -122,9 +124,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--classes", type=counts, default="100,1000,10000"
-    )
+    parser.add_argument("--classes", type=counts, default="100,1000,10000")
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--case", nargs=2, default=None, help=argparse.SUPPRESS)

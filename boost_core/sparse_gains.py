@@ -25,8 +25,8 @@ Labels = NDArray[np.int32]
 
 
 # Classes with a table where any class can be cold. 200,000 rows, 20 features, 8 leaves, 30 rounds of samme, 2 threads:
-# with 100 classes 2.6, 2.3 and 2.2 s for none, 64 and all that were answered, with 10,000 1.6, 1.9 and 2.3 s; adaboost_m1
-# where four classes have most rows: 2.8 s for none, 1.2 s for 64. Tables of more classes take memory by classes.
+# with 100 classes 2.6, 2.3 and 2.2 s for none, 64 and all that were answered, with 10,000 1.6, 1.9 and 2.3 s; of
+# adaboost_m1, where four classes have most rows, 2.8 s for none and 1.2 s for 64. Tables take memory by classes.
 MOST_HOT = 64
 
 

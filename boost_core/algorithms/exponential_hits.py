@@ -10,6 +10,7 @@ Z = (1 - err) exp(-(1 - share) alpha) + err exp(share alpha), err = A- / A.
 """
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +71,7 @@ class ExponentialHits:
     """An algorithm of this loss, complete but for its share and its edge; totals of its gains: [A]."""
 
     ln_initial = 0.0
+    touched_gains: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, share: float) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes

@@ -108,6 +108,7 @@ class ExponentialPairs:
 
     error_factor: float | None = 1.0
     unit: ClassVar[float] = UNIT  # what a score unit adds to an exponent
+    touched_gains: ClassVar[bool] = True
     may_be_sparse: bool = True  # whether its weak learners can be fitted to sparse gains
 
     def __init__(self, problem: Problem) -> None:

@@ -176,7 +176,9 @@ class MulticlassAdaBoost(AdaBoostMM):
         counts[:, n_columns] = values[:, n_columns]
         matrix = (values, labels, n_columns)
         with np.errstate(over="ignore"):  # the draws' words wrap around
-            drawn = int(_sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts, mass))
+            drawn = int(
+                _sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts, mass)
+            )
         return replace(gains, matrix=replace(gains.matrix, values=counts, mass=mass, total_mass=drawn))
 
     def _sparsely_drawn(self, whole: SparseGains, start: int) -> SparseGains:

@@ -73,6 +73,7 @@ class OSExponential(Delegating):
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
     link: ClassVar[Link] = Link.DOUBLE
     fixed_steps: ClassVar[bool] = True
+    touched_gains: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         form = _form(problem, parameters)

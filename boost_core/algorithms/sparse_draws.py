@@ -1,8 +1,8 @@
 """Labelled examples drawn from the weights of multiclass_adaboost on sparse gains (algorithms: multiclass_adaboost.py).
 
-A row's weights are P_i + c_i at the own label, c_i - E(i,l) at touched labels and c_i - u_i at all others. Laid side by
-side in the order of the labels they are K c_i; a run of untouched labels is crossed by one division. So an integer falls
-to the label that it falls to among all weights written out. What was drawn is at most as many pairs as there are draws.
+A row's weights are P_i + c_i at the own label, c_i - E(i,l) at touched labels and c_i - u_i at all others. Side by side
+in the order of the labels they are K c_i; a run of untouched labels is crossed by one division. So an integer falls to
+the label that it falls to among all weights written out. What is kept is at most a pair a draw.
 """
 
 from dataclasses import replace
@@ -22,9 +22,9 @@ Integers = NDArray[np.int64]
 class Weights(NamedTuple):
     """What the weights of a member's rows are made of, all times the row's copies.
 
-    labels: int32 [n_rows]; untouched, pairs: int64 [n_rows], u_i and P_i; hot: entries u_i - E(i,l) of touched labels in
-    ascending order, the own label among them or not; classes: int32, of the hot columns; n_classes; use_max: c_i is the
-    greatest E of a row, else P_i.
+    labels: int32 [n_rows]; untouched, pairs: int64 [n_rows], u_i and P_i; hot: entries u_i - E(i,l) of touched labels,
+    ascending, and anywhere among them the own label's or none; classes: int32, of the hot columns; n_classes; use_max:
+    c_i is the greatest E of a row, else P_i.
     """
 
     labels: NDArray[np.int32]
@@ -58,7 +58,7 @@ def accumulate(weights, bounds):  # type: ignore[no-untyped-def]
 
 @inner
 def _among_untouched(rest, first, stop, each):  # type: ignore[no-untyped-def]
-    """(label, what is left of rest): the label of first..stop - 1 that it falls to if each is worth `each`; -1: none."""
+    """(label, what is left of rest): the one of first..stop - 1 that it falls to if all are worth `each`; -1: none."""
     whole = (stop - first) * each
     if rest < whole:
         return first + rest // each, np.int64(0)
@@ -153,8 +153,8 @@ def draw_pairs(
     """How often each pair of this member's rows is drawn, in place of its gains.
 
     bounds: of `accumulate`; draws = (start of the stream, their number, sum over all members, spans), spans int64
-    [ranges + 1, 2]: where a row range's sums begin in all members' and in this member's; a last entry of the latter ends
-    them. answered: int64 [n_classes], leaves that answered each class so far.
+    [ranges + 1, 2]: where a row range's sums begin in all members' and in this member's; a last entry of the latter
+    ends them. answered: int64 [n_classes], leaves that answered each class so far.
     """
     start, n_draws, total, spans = draws
 

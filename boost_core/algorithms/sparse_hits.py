@@ -1,7 +1,7 @@
 """The exponential loss of right answers on sparse scores (algorithms: exponential_hits.py).
 
-A row's only gain is D_i at its own label, and it depends on the score of that label only: an entry a row, and nothing is
-added to the others. D is rounded as the whole gain matrix rounds it, so all sums are the same integers.
+A row's only gain is D_i at its own label, and depends on the score of that label only: an entry a row, and nothing is
+added to a row's gains. D is rounded as the whole gain matrix rounds it, so all sums are the same integers.
 """
 
 import numpy as np
