@@ -18,6 +18,7 @@ from boost_core.catalogue import ALGORITHMS
 from boost_core.config import TrainingConfig
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.sparse_gains import MOST_HOT
+from boost_core.sparse_growth import TABLE_BYTES
 from boost_core.team import Team
 from workers.binner import BLOCK_BYTES
 from workers.data_plan import DataPlan
@@ -199,7 +200,8 @@ def _histogram_bytes(facts: DataFacts) -> int:
     """Of all leaves of a tree, as many as are kept at once."""
     bins, leaves = facts.n_features * (facts.config.max_bins + 1), _leaves(facts.config)
     if facts.sparse:
-        return 8 * bins * (_hot(facts) + 1) * leaves
+        table = 8 * bins * (_hot(facts) + 1)
+        return table * (min(leaves, max(1, TABLE_BYTES // table)) + 2)
     one = 8 * bins * _padded(facts)
     return max(2 * one, min(leaves * one, SLOT_BYTES))
 

@@ -99,6 +99,22 @@ def test_nothing_to_learn_gives_the_constant_model(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])
+def test_leaves_that_keep_no_table_get_the_same_children(monkeypatch: pytest.MonkeyPatch, members: int):
+    for number, (binned, valid) in enumerate(tables()):
+        dense(monkeypatch)
+        config = config_of("multiclass_adaboost", max_leaves=14)
+        wanted = facts(train_alone(binned, config, valid=valid))
+        sparse(monkeypatch)
+        for room in (1, 200_000):  # one table, and a few
+            monkeypatch.setattr(sparse_growth, "TABLE_BYTES", room)
+            gang = Gang(
+                binned, spread_rows(binned.table.n_rows, members, number), valid, spread_rows(60, members, seed=9)
+            )
+            for result in gang.train(config):
+                assert facts(result) == wanted
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
 @pytest.mark.parametrize(
     "names",
     [
