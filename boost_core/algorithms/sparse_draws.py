@@ -2,7 +2,8 @@
 
 A row's weights are P_i + c_i at the own label, c_i - E(i,l) at touched labels and c_i - u_i at all others. Side by side
 in the order of the labels they are K c_i; a run of untouched labels is crossed by one division. So an integer falls to
-the label that it falls to among all weights written out. What is kept is at most a pair a draw.
+the label that it falls to among all weights written out. What is kept is at most a pair a draw. Draws are sorted, so
+that rows are gone through in order (800,000 draws on 200,000 rows, one thread, 30 rounds: 0.13 s a round, not 0.54 s).
 """
 
 from dataclasses import replace
@@ -66,9 +67,9 @@ def _among_untouched(rest, first, stop, each):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drawn_label(weights, i, rest):  # type: ignore[no-untyped-def]
-    """The label in whose part of row i's K c the integer rest falls."""
-    hot, own, cover = weights.hot, np.int64(weights.labels[i]), _cover(weights, i)
+def drawn_label(weights, i, cover, rest):  # type: ignore[no-untyped-def]
+    """The label in whose part of row i's K c the integer rest falls; cover: c."""
+    hot, own = weights.hot, np.int64(weights.labels[i])
     each, first, k, stop = cover - weights.untouched[i], np.int64(0), hot.begin[i], hot.end[i]
     own_comes = True
     while own_comes or k < stop:
@@ -100,8 +101,8 @@ def _local(point, spans):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _draw_own(start, numbers, total, spans, weights, bounds):  # type: ignore[no-untyped-def]
-    """row * n_classes + label of this member's examples among the draws numbers[0]..numbers[1], int64 [m]."""
+def _draw_own(start, numbers, total, spans):  # type: ignore[no-untyped-def]
+    """Where in this member's sums those of the draws numbers[0]..numbers[1] are that are its own, int64 [m]."""
     count = 0
     for number in range(numbers[0], numbers[1]):
         count += _local(draw(start, number, total), spans) >= 0
@@ -110,35 +111,37 @@ def _draw_own(start, numbers, total, spans, weights, bounds):  # type: ignore[no
     for number in range(numbers[0], numbers[1]):
         local = _local(draw(start, number, total), spans)
         if local >= 0:
-            i = np.searchsorted(bounds, local, side="right") - 1
-            found[to] = i * weights.n_classes + drawn_label(weights, i, local - bounds[i])
+            found[to] = local
             to += 1
     return found
 
 
 @kernel
-def _count_equal(examples, n_classes, places, mass, cold, hot):  # type: ignore[no-untyped-def]
-    """Entries (cold, hot: OUT, in the same arrays) of sorted examples: of equal ones how many there are; mass (OUT):
-    examples of each row. A row's cold entries begin where its examples do, its hot ones end where they do.
+def _count_drawn(points, weights, bounds, places, rows, mass, cold, hot):  # type: ignore[no-untyped-def]
+    """Entries (cold, hot: OUT, in the same arrays) of rows[0]..rows[1]: how often each label is drawn; mass (OUT):
+    draws of each row. A row's cold entries begin where its draws do, its hot ones end where they do.
 
-    places: int32 [n_classes], of the hot classes, -1 for others.
+    points: sorted draws, as places in this member's sums; places: int32 [n_classes], of the hot classes, -1 for others.
     """
-    m, k = examples.shape[0], 0
-    for i in range(mass.shape[0]):
-        first, after = k, (i + 1) * n_classes
-        while k < m and examples[k] < after:
+    m, k = points.shape[0], np.searchsorted(points, bounds[rows[0]])
+    for i in range(rows[0], rows[1]):
+        first, last, to = k, np.int64(-1), np.int64(0)
+        while k < m and points[k] < bounds[i + 1]:
             k += 1
-        mass[i], low, high, e = k - first, first, k, first
-        while e < k:
-            before, label = e, examples[e] - i * n_classes
-            while e < k and examples[e] == examples[before]:
-                e += 1
-            if places[label] < 0:
-                cold.columns[low], cold.gains[low] = label, e - before
-                low += 1
-            else:
-                high -= 1
-                hot.columns[high], hot.gains[high] = places[label], e - before
+        low, high, cover = first, k, (bounds[i + 1] - bounds[i]) // weights.n_classes
+        for e in range(first, k):
+            label = drawn_label(weights, i, cover, points[e] - bounds[i])
+            if label != last:  # the labels of a row's draws ascend as they do
+                last = label
+                if places[label] < 0:
+                    to, low = low, low + 1
+                    cold.columns[to] = label
+                else:
+                    to = high = high - 1
+                    hot.columns[to] = places[label]
+                cold.gains[to] = 0
+            cold.gains[to] += 1
+        mass[i] = k - first
         cold.begin[i], cold.end[i], hot.begin[i], hot.end[i] = first, low, high, k
 
 
@@ -160,15 +163,16 @@ def draw_pairs(
 
     def part(first: int, stop: int) -> Integers:
         with np.errstate(over="ignore"):  # the draws' words wrap around
-            return np.asarray(_draw_own(np.uint64(start), (first, stop), total, spans, weights, bounds))
+            return np.asarray(_draw_own(np.uint64(start), (first, stop), total, spans))
 
-    examples = np.concatenate(team.over(n_draws, 100 * n_draws, part))
-    examples.sort()
-    n_rows, n_examples = gains.mass.shape[0], examples.shape[0]
+    points = np.concatenate(team.over(n_draws, 8 * n_draws, part))
+    points.sort()
+    n_rows, n_examples = gains.mass.shape[0], points.shape[0]
     mass, (hot_classes, places) = np.empty(n_rows, np.int64), hot_places(answered)
     shared = (np.empty(n_examples, np.int32), np.empty(n_examples, np.int64))
     cold, hot = (Entries(np.empty(n_rows, np.int64), np.empty(n_rows, np.int64), *shared) for _ in range(2))
-    _count_equal(examples, gains.n_channels, places, mass, cold, hot)
+    state, work = (points, weights, bounds, places), 20 * (n_rows + n_examples)
+    team.over(n_rows, work, lambda a, b: _count_drawn(*state, (a, b), mass, cold, hot))
     return replace(
         gains,
         mass=mass,

@@ -83,7 +83,8 @@ def test_an_integer_falls_to_the_label_that_it_falls_to_among_all(
     for i, own in enumerate(labels):
         parts = parts_of(own, touched[i], u[i], n_classes, use_max)
         assert bounds[i + 1] - bounds[i] == sum(parts)
-        found = [int(drawn_label(weights, i, np.int64(rest))) for rest in range(sum(parts))]
+        cover = sum(parts) // n_classes
+        found = [int(drawn_label(weights, i, np.int64(cover), np.int64(rest))) for rest in range(sum(parts))]
         assert found == [label for label, part in enumerate(parts) for _ in range(part)]
 
 
