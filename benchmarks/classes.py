@@ -35,6 +35,7 @@ CASES: dict[str, dict[str, Any]] = {
     "multiclass_adaboost": {"name": "multiclass_adaboost"},
     "adaboost_mm": {"name": "adaboost_mm"},
     "resample": {"name": "multiclass_adaboost", "sampling": "resample"},
+    "os_exponential": {"name": "os_exponential"},
     "samme": {"name": "samme"},
     "adaboost_m1": {"name": "adaboost_m1", "shrinkage": 0.02},
 }
