@@ -1,10 +1,13 @@
 """Times single-label algorithms against the number of classes: what many classes cost.
 
     python -m benchmarks.classes [--rows 200000] [--features 20] [--rounds 30] [--threads 2] [--classes 100,1000,10000]
-                                 [--json]
+                                 [--cases NAME ...] [--json]
+
+AdaBoost.M1 goes on only while trees of 8 leaves answer more than half of the weight right. So its table has most rows
+in four classes, and its steps are short.
 
 Every run is a process of its own, so that its greatest resident size is its own. Seconds are those of training, after
-compilation. The last column says how time and memory compare with those of the fewest classes.
+compilation. The last columns say how time and memory compare with those of the fewest classes.
 """
 
 import argparse
@@ -28,14 +31,26 @@ from workers.data_plan import DataRequest, plan_data
 from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob
 
-ALGORITHMS = ("multiclass_adaboost", "adaboost_mm")
+CASES: dict[str, dict[str, Any]] = {
+    "multiclass_adaboost": {"name": "multiclass_adaboost"},
+    "adaboost_mm": {"name": "adaboost_mm"},
+    "resample": {"name": "multiclass_adaboost", "sampling": "resample"},
+    "os_exponential": {"name": "os_exponential"},
+    "samme": {"name": "samme"},
+    "adaboost_m1": {"name": "adaboost_m1", "shrinkage": 0.02},
+}
+FEW = ("adaboost_m1",)  # whose table has most rows in FEW_CLASSES
+FEW_CLASSES, FEW_SHARE = 4, 0.9
 LEAVES = 8
 
 
-def write_table(path: Path, n_rows: int, n_features: int, n_classes: int) -> None:
-    """Rows around a centre for each class, with noise; every class has rows."""
+def write_table(path: Path, n_rows: int, n_features: int, n_classes: int, few: bool) -> None:
+    """Rows around a centre for each class, with noise; every class has rows, with `few` a few have most of them."""
     rng = np.random.default_rng(0)
-    labels = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_rows - n_classes)])
+    drawn = rng.integers(0, n_classes, n_rows - n_classes)
+    if few:
+        drawn = np.where(rng.random(drawn.shape[0]) < FEW_SHARE, drawn % FEW_CLASSES, drawn)
+    labels = np.concatenate([np.arange(n_classes), drawn])
     rng.shuffle(labels)
     centres = rng.normal(size=(n_classes, n_features))
     values = centres[labels] + 0.5 * rng.normal(size=(n_rows, n_features))
@@ -43,10 +58,10 @@ def write_table(path: Path, n_rows: int, n_features: int, n_classes: int) -> Non
     pq.write_table(pa.table({**columns, "label": labels}), path)
 
 
-def run_case(path: Path, algorithm: str, rounds: int, threads: int) -> dict[str, Any]:
+def run_case(path: Path, case: str, rounds: int, threads: int) -> dict[str, Any]:
     """Train once, in this process."""
     weak_learner = {"kind": "tree", "max_leaves": LEAVES}
-    config = resolve_config({"algorithm": {"name": algorithm, "weak_learner": weak_learner}, "rounds": rounds})
+    config = resolve_config({"algorithm": {**CASES[case], "weak_learner": weak_learner}, "rounds": rounds})
     plan = plan_data(DataRequest((str(path),), None, "label"))
     outcome = train_in_process(TrainingJob("benchmark", 1, plan, config, threads), NoProgress())
     return {
@@ -58,9 +73,9 @@ def run_case(path: Path, algorithm: str, rounds: int, threads: int) -> dict[str,
     }
 
 
-def run_apart(path: Path, algorithm: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def run_apart(path: Path, case: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """The same in a new process."""
-    command = [sys.executable, "-m", "benchmarks.classes", "--case", str(path), algorithm]
+    command = [sys.executable, "-m", "benchmarks.classes", "--case", str(path), case]
     options = ["--rounds", str(arguments.rounds), "--threads", str(arguments.threads)]
     found = subprocess.run([*command, *options], check=True, capture_output=True, text=True)
     result: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
@@ -68,32 +83,31 @@ def run_apart(path: Path, algorithm: str, arguments: argparse.Namespace) -> dict
 
 
 def run_all(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row of figures for every algorithm and number of classes."""
+    """A row of figures for every case and number of classes."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.parquet"
         for n_classes in arguments.classes:
-            path = Path(folder) / f"{n_classes}.parquet"
-            write_table(path, arguments.rows, arguments.features, n_classes)
-            rows += [
-                {"algorithm": algorithm, "classes": n_classes, **run_apart(path, algorithm, arguments)}
-                for algorithm in ALGORITHMS
-            ]
-            path.unlink()
-    first = {row["algorithm"]: row for row in reversed(rows)}
+            for few in (False, True):
+                cases = [case for case in arguments.cases if (case in FEW) == few]
+                if cases:
+                    write_table(path, arguments.rows, arguments.features, n_classes, few)
+                rows += [{"case": case, "classes": n_classes, **run_apart(path, case, arguments)} for case in cases]
+    first = {row["case"]: row for row in reversed(rows)}
     for row in rows:
-        base = first[row["algorithm"]]
+        base = first[row["case"]]
         row["times_seconds"] = row["train_seconds"] / base["train_seconds"]
         row["times_memory"] = row["peak_memory_mb"] / base["peak_memory_mb"]
-    return sorted(rows, key=lambda row: (row["algorithm"], row["classes"]))
+    return sorted(rows, key=lambda row: (row["case"], row["classes"]))
 
 
 def show(rows: Sequence[dict[str, Any]]) -> None:
     """Print the table."""
-    table = Table("algorithm", "classes", "rounds", "train s", "compile s", "peak MB", "x time", "x memory")
+    table = Table("case", "classes", "rounds", "train s", "compile s", "peak MB", "x time", "x memory")
     for row in rows:
         figures = [f"{row[name]:.1f}" for name in ("train_seconds", "compile_seconds", "peak_memory_mb")]
         times = [f"{row[name]:.2f}" for name in ("times_seconds", "times_memory")]
-        table.add_row(row["algorithm"], f"{row['classes']:,}", str(row["rounds"]), *figures, *times)
+        table.add_row(row["case"], f"{row['classes']:,}", str(row["rounds"]), *figures, *times)
     console = Console(width=120)
     console.print(machine_line())
     console.print(table)
@@ -111,9 +125,8 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--classes", type=lambda text: [int(part) for part in text.split(",")], default="100,1000,10000"
-    )
+    parser.add_argument("--classes", type=counts, default="100,1000,10000")
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--case", nargs=2, default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -52,6 +52,8 @@ CASES = [
     Case("5,000,000 x 50 x 8", 5_000_000, 50, 8, TREES),
     Case("1,000,000 x 50 x 50", 1_000_000, 50, 50, TREES),
     Case("1,000,000 x 50 x 1,000, lists", 1_000_000, 50, 1_000, LABELS),
+    Case("the same, lists of samme", 1_000_000, 50, 1_000, {**LABELS, "name": "samme"}),
+    Case("the same, lists of examples", 1_000_000, 50, 1_000, {**LABELS, "sampling": "resample"}),
 ]
 
 

@@ -24,6 +24,23 @@ Integers = NDArray[np.int64]
 Labels = NDArray[np.int32]
 
 
+# Classes with a table where any class can be cold. 200,000 rows, 20 features, 8 leaves, 30 rounds of samme, 2 threads:
+# with 100 classes 2.6, 2.3 and 2.2 s for none, 64 and all that were answered, with 10,000 1.6, 1.9 and 2.3 s; of
+# adaboost_m1, where four classes have most rows, 2.8 s for none and 1.2 s for 64. Tables take memory by classes.
+MOST_HOT = 64
+
+
+def hot_places(answered: Integers) -> tuple[Labels, Labels]:
+    """(hot classes, place of every class among them, -1 for others) where no gain is negative, so that any class can be
+    cold: those that most leaves answered (int64 [n_classes], the same on all members), the smallest ones among equals.
+    """
+    most = np.argsort(-answered, kind="stable")[:MOST_HOT]
+    hot_classes = np.sort(most[answered[most] > 0]).astype(np.int32)
+    places = np.full(answered.shape[0], -1, np.int32)
+    places[hot_classes] = np.arange(hot_classes.shape[0], dtype=np.int32)
+    return hot_classes, places
+
+
 class Entries(NamedTuple):
     """Entries of each row: row i has columns[begin[i]:end[i]] with gains[...]; there may be gaps between rows.
 

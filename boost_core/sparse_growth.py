@@ -1,8 +1,9 @@
 """Growth of single-label trees from sparse gains, best-first, alone or in a gang.
 
 A leaf keeps a table of its hot classes' sums, of which the smaller child's is built and the other one's is what is
-left; cold entries are swept anew for every leaf. In a gang the tables are reduced by feature slice, and the cold
-entries of a leaf's rows go to all members, each of which sweeps its own features. The tree and its numbers are those of
+left. Where tables are large only the leaves of the greatest gains keep theirs, and both children's are built. Cold
+entries are swept anew for every leaf. In a gang the tables are reduced by feature slice, and the cold entries of a
+leaf's rows go to all members, each of which sweeps its own features. The tree and its numbers are those of
 lone_growth.py and gang_growth.py.
 """
 
@@ -47,6 +48,7 @@ Integers = NDArray[np.int64]
 Rows = NDArray[np.int32]
 # Cold classes of the greatest sums, with which a node is searched first. Most often no other class can win a side.
 FIRST_CLASSES = 64
+TABLE_BYTES = 1 << 30  # of tables that leaves keep: as many as fit, and one at least
 
 
 @dataclass
@@ -147,6 +149,8 @@ class _SparseGrowing:
         self._parents: list[tuple[int, int] | None] = [None]
         self._leaves: list[SparseLeaf] = []
         self._numbers = np.full(gains.n_channels, -1, np.int32)
+        size = 8 * int(member.binning.bin_start[-1]) * (gains.hot_classes.shape[0] + 1)
+        self._most_tables = max(1, TABLE_BYTES // size)  # of all features, so that all members keep the same ones
         # a class that is not hot has a sum of 0 where it has no entry
         self._floor = 0 if gains.hot_classes.shape[0] < gains.n_channels else NOTHING
 
@@ -182,20 +186,33 @@ class _SparseGrowing:
         worth = [leaf for leaf in self._leaves if leaf.gain > 0 and leaf.children is None]
         worth = [leaf for leaf in worth if leaf.depth + 1 < self._max_depth]
         # alone there is no exchange to save, so nothing is done on speculation
-        most = 1 if self._member.collective.size == 1 else splits_left - 1
+        # in a gang tables of all features exist until they are reduced: half of those that are kept, two a leaf
+        most = 1 if self._member.collective.size == 1 else min(splits_left - 1, max(1, self._most_tables // 4))
         self._expand(sorted(worth, key=lambda leaf: -leaf.gain)[:most])
 
     def _expand(self, leaves: list[SparseLeaf]) -> None:
         """Compute the children of several leaves with one reduction: build the smaller, subtract for the other."""
         pairs = self._divide(leaves)
-        smaller = [left if left.n_rows <= right.n_rows else right for left, right in pairs]
-        for leaf, pair, small, table in zip(leaves, pairs, smaller, self._reduced(smaller), strict=True):
-            assert leaf.table is not None
-            np.subtract(leaf.table, table, out=leaf.table)
-            small.table = table
-            (pair[1] if small is pair[0] else pair[0]).table = leaf.table
-            leaf.table = None
+        ordered = [(left, right) if left.n_rows <= right.n_rows else (right, left) for left, right in pairs]
+        built = [small for small, _ in ordered]
+        built += [large for leaf, (_, large) in zip(leaves, ordered, strict=True) if leaf.table is None]
+        for node, table in zip(built, self._reduced(built), strict=True):
+            node.table = table
+        for leaf, (small, large) in zip(leaves, ordered, strict=True):
+            if leaf.table is not None and small.table is not None:
+                np.subtract(leaf.table, small.table, out=leaf.table)
+                large.table, leaf.table = leaf.table, None
         self._search([child for pair in pairs for child in pair])
+        self._drop_tables()
+
+    def _drop_tables(self) -> None:
+        """Keep as many tables as there is room for: those of the leaves that are taken first."""
+        nodes = [*self._leaves]
+        for node in nodes:
+            nodes += node.children or ()
+        kept = [node for node in nodes if node.table is not None]
+        for node in sorted(kept, key=lambda node: -node.gain)[self._most_tables :]:
+            node.table = None
 
     def _divide(self, leaves: Sequence[SparseLeaf]) -> list[tuple[SparseLeaf, SparseLeaf]]:
         """Order the leaves' rows and make their children."""

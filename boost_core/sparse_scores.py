@@ -209,3 +209,9 @@ class SparseScores(Scores):
 def zero_sparse_scores(labels: Labels, n_classes: int) -> SparseScores:
     """Scores before the first round of rows with these labels."""
     return SparseScores(np.empty((0, n_classes), np.int32), labels=labels, n_classes=n_classes)
+
+
+def as_sparse(scores: Scores) -> SparseScores:
+    """The scores of an algorithm that keeps the sparse state."""
+    assert isinstance(scores, SparseScores)
+    return scores

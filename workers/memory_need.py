@@ -12,10 +12,13 @@ from functools import lru_cache
 import numpy as np
 
 from boost_core.algorithms.base import MaybeSparse, Problem
+from boost_core.algorithms.multiclass_adaboost import SAMPLES_A_ROW
 from boost_core.binning import SAMPLE_ROWS
 from boost_core.catalogue import ALGORITHMS
 from boost_core.config import TrainingConfig
 from boost_core.intrinsics import LANE, lanes_for
+from boost_core.sparse_gains import MOST_HOT
+from boost_core.sparse_growth import TABLE_BYTES
 from boost_core.team import Team
 from workers.binner import BLOCK_BYTES
 from workers.data_plan import DataPlan
@@ -25,8 +28,11 @@ PROCESS_BYTES = 410_000_000
 # While a block of columns is binned: the block itself, and what Arrow has decoded, some of which its allocator keeps.
 BLOCKS = 2
 SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
-# A touched pair of a sparse state: its class and score, the old ones while they are replaced, and its gain twice.
-PAIR_BYTES = 32
+# A touched pair of a sparse state: its class and score, and the old ones while they are replaced; its gain twice, where
+# touched labels have gains; the same pair with 8 bytes a score, old and new, while rounds are taken back.
+PAIR_BYTES, PAIR_GAIN_BYTES, PAIR_BACK_BYTES = 16, 16, 24
+# A drawn example: entries of this round and of the last one, and either what it is drawn as or a copy that is searched.
+EXAMPLE_BYTES = 40
 ROW_BYTES = 44  # label, three row lists of a tree, leaf, mass of gains, number of the row, margin
 SPARSE_ROW_BYTES = 96  # the same and where its lists begin and end
 APART = {"independent_stumps"}  # weak learners of a part a column, each of which says each row's leaf
@@ -53,7 +59,8 @@ class Need:
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What the estimate depends on. n_columns: of scores; multi_label: rows have sets of n_classes labels."""
+    """What the estimate depends on. n_columns: of scores; sparse, touched_gains: see MaybeSparse; multi_label: rows
+    have sets of n_classes labels."""
 
     n_train: int
     n_valid: int
@@ -61,14 +68,15 @@ class DataFacts:
     n_classes: int
     n_columns: int
     sparse: bool
+    touched_gains: bool
     multi_label: bool
     weighted: bool
     config: TrainingConfig
 
 
 @lru_cache(maxsize=256)
-def _state(name: str, weak_learner: str, n_classes: int, config: "_Hashed") -> tuple[int, bool]:
-    """Score columns and whether the state is sparse: the algorithm is asked, about no rows."""
+def _state(name: str, weak_learner: str, n_classes: int, config: "_Hashed") -> tuple[int, bool, bool]:
+    """Score columns, and what MaybeSparse says: the algorithm is asked, about no rows."""
     choice = config.config.algorithm
     with Team(1) as team:
         problem = Problem(
@@ -80,7 +88,9 @@ def _state(name: str, weak_learner: str, n_classes: int, config: "_Hashed") -> t
             range_edges=np.zeros(1, np.int64),
         )
         algorithm = ALGORITHMS[name](problem, choice.parameters)
-        return algorithm.n_columns, isinstance(algorithm, MaybeSparse) and algorithm.sparse
+        if not isinstance(algorithm, MaybeSparse):
+            return algorithm.n_columns, False, False
+        return algorithm.n_columns, algorithm.sparse, algorithm.touched_gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +110,9 @@ def facts_of(plan: DataPlan, config: TrainingConfig) -> DataFacts:
     """The facts of a job whose data are planned."""
     n_classes = len(plan.classes)
     key = _Hashed(config)
-    n_columns, sparse = (n_classes, False)
+    n_columns, sparse, touched_gains = (n_classes, False, False)
     if not plan.multi_label:
-        n_columns, sparse = _state(config.algorithm.name, config.weak_learner.name, n_classes, key)
+        n_columns, sparse, touched_gains = _state(config.algorithm.name, config.weak_learner.name, n_classes, key)
     weighted = plan.weight is not None or config.algorithm.parameters.get("class_weight") is not None
     return DataFacts(
         plan.n_train,
@@ -111,6 +121,7 @@ def facts_of(plan: DataPlan, config: TrainingConfig) -> DataFacts:
         n_classes,
         n_columns,
         sparse,
+        touched_gains,
         plan.multi_label,
         weighted,
         config,
@@ -121,7 +132,8 @@ def estimate(facts: DataFacts) -> Need:
     """The bytes that a job needs."""
     train = facts.n_train * (_shared_row_bytes(facts) + _train_row_bytes(facts))
     valid = facts.n_valid * (_shared_row_bytes(facts) + _valid_row_bytes(facts))
-    return Need(PROCESS_BYTES + _block_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts), train + valid)
+    rows = train + valid + EXAMPLE_BYTES * _examples(facts)
+    return Need(PROCESS_BYTES + _block_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts), rows)
 
 
 def _shared_row_bytes(facts: DataFacts) -> int:
@@ -141,13 +153,26 @@ def _touched(facts: DataFacts) -> int:
     return min(facts.config.rounds, facts.n_classes - 1)
 
 
+def _resamples(facts: DataFacts) -> bool:
+    return facts.config.algorithm.parameters.get("sampling") == "resample"
+
+
+def _examples(facts: DataFacts) -> int:
+    """Examples that a round draws and keeps in lists, over all rows."""
+    if not (facts.sparse and _resamples(facts)):
+        return 0
+    return int(facts.config.algorithm.parameters["sample_rows"]) or SAMPLES_A_ROW * facts.n_train
+
+
 def _train_row_bytes(facts: DataFacts) -> int:
     """Of a training row besides: the round's gains and lists, and the copies that some options make."""
-    if facts.sparse:
-        return SPARSE_ROW_BYTES
     config = facts.config
+    if facts.sparse:
+        each = PAIR_GAIN_BYTES * facts.touched_gains + PAIR_BACK_BYTES * (config.stopping is not None)
+        return SPARSE_ROW_BYTES + each * _touched(facts)
     gain_bytes = (8 if facts.weighted else 4) * _padded(facts)
     matrices = 2 if float(config.algorithm.parameters.get("row_fraction", 1.0)) < 1.0 else 1
+    matrices += 2 * _resamples(facts)  # counts of drawn examples, of this round and of the last one
     matrices += config.weak_learner.name == "product"  # the products of gains and the other factors
     leaves = 4 * (facts.n_columns if config.weak_learner.name in APART else 1)
     back = 8 * facts.n_columns if config.stopping is not None else 0  # scores taken back to the best round
@@ -173,9 +198,18 @@ def _block_bytes(facts: DataFacts) -> int:
 
 def _histogram_bytes(facts: DataFacts) -> int:
     """Of all leaves of a tree, as many as are kept at once."""
-    channels = 4 if facts.sparse else _padded(facts)
-    one = 8 * facts.n_features * (facts.config.max_bins + 1) * channels
-    return max(2 * one, min(_leaves(facts.config) * one, SLOT_BYTES))
+    bins, leaves = facts.n_features * (facts.config.max_bins + 1), _leaves(facts.config)
+    if facts.sparse:
+        table = 8 * bins * (_hot(facts) + 1)
+        return table * (min(leaves, max(1, TABLE_BYTES // table)) + 2)
+    one = 8 * bins * _padded(facts)
+    return max(2 * one, min(leaves * one, SLOT_BYTES))
+
+
+def _hot(facts: DataFacts) -> int:
+    """Classes with a table: those that leaves answered, at most MOST_HOT where none has a gain below 0."""
+    answered = min(facts.n_classes, facts.config.rounds * _leaves(facts.config))
+    return answered if facts.touched_gains and not _resamples(facts) else min(answered, MOST_HOT)
 
 
 def _leaves(config: TrainingConfig) -> int:

@@ -74,6 +74,7 @@ class AdaBoostMR(Delegating):
     weak_learners: ClassVar[tuple[str, ...]] = ("tree", "hamming_tree", "stump", "product")
     link: ClassVar[Link] = Link.DOUBLE
     fixed_steps: ClassVar[bool] = False
+    touched_gains: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         form = _form(problem, parameters)

@@ -111,6 +111,10 @@ class MaybeSparse(Protocol):
     def sparse(self) -> bool:
         """Whether it does in this run; the same on all members."""
 
+    @property
+    def touched_gains(self) -> bool:
+        """Whether touched wrong labels have gains of their own then."""
+
 
 class Algorithm(Protocol):
     """One boosting algorithm bound to one member's rows. Its state is the scores, which the loop holds."""

@@ -10,17 +10,21 @@ Z = (1 - err) exp(-(1 - share) alpha) + err exp(share alpha), err = A- / A.
 """
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ALPHA_CAP, ln, make_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.algorithms.sparse_hits import SparseHits
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
 from boost_core.jit import kernel
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
+from boost_core.sparse_rule import keeps_sparse
+from boost_core.sparse_scores import as_sparse
 
 LN2 = 0.6931471805599453
 NO_ROW = -(1 << 62)
@@ -67,13 +71,16 @@ class ExponentialHits:
     """An algorithm of this loss, complete but for its share and its edge; totals of its gains: [A]."""
 
     ln_initial = 0.0
+    touched_gains: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, share: float) -> None:
         n_rows, self.n_columns = problem.labels.shape[0], problem.n_classes
         self._labels, self._team, self._share = problem.labels, problem.team, share
         self._all_rows, self._copies = problem.all_rows, problem.copies
         self._alphas = 0  # sum of the steps taken, in score units
-        self._values = new_gains(n_rows, self.n_columns, problem.copies)
+        self.sparse = keeps_sparse(problem.weak_learner, self.n_columns)
+        self._hits = SparseHits(problem) if self.sparse else None
+        self._values = new_gains(0 if self.sparse else n_rows, self.n_columns, problem.copies)
         self._mass = np.zeros(n_rows, np.int64)
 
     @staticmethod
@@ -83,6 +90,8 @@ class ExponentialHits:
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponent, int64 [1]."""
+        if self._hits is not None:
+            return self._hits.peaks(as_sparse(scores))
         n_rows = self._labels.shape[0]
         found = self._team.over(n_rows, n_rows, lambda a, b: int(_peak(scores.values, self._labels, a, b)))
         return np.array([max(found)], np.int64)
@@ -91,6 +100,9 @@ class ExponentialHits:
         """The gain matrix; peaks: the greatest exponent over all members."""
         shift = int(peaks[0])
         scale = scale_for(1.0, self._all_rows)
+        if self._hits is not None:
+            lists = self._hits.gains(as_sparse(scores), shift, scale, self._mass)
+            return Gains(lists, np.array([lists.total_mass], np.int64), shift)
         factor = float(np.ldexp(1.0, scale))
 
         def part(start: int, stop: int) -> int:

@@ -17,13 +17,14 @@ import numpy as np
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ALPHA_CAP, atanh_step, ln, make_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
-from boost_core.algorithms.sparse_pairs import SparsePairs, as_sparse
+from boost_core.algorithms.sparse_pairs import SparsePairs
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
 from boost_core.jit import kernel
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 from boost_core.sparse_rule import keeps_sparse
+from boost_core.sparse_scores import as_sparse
 
 TILE_ROWS = 64
 LN2 = 0.6931471805599453
@@ -107,6 +108,7 @@ class ExponentialPairs:
 
     error_factor: float | None = 1.0
     unit: ClassVar[float] = UNIT  # what a score unit adds to an exponent
+    touched_gains: ClassVar[bool] = True
     may_be_sparse: bool = True  # whether its weak learners can be fitted to sparse gains
 
     def __init__(self, problem: Problem) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from boost_core.algorithms.adaboost_mm import STEP, AdaBoostMM
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
+from boost_core.algorithms.sparse_draws import accumulate, draw_pairs
 from boost_core.draws import draw, stream
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
@@ -26,6 +27,8 @@ from boost_core.jit import kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
 from boost_core.scores import Scores
+from boost_core.sparse_gains import SparseGains
+from boost_core.sparse_scores import as_sparse
 
 SAMPLES_A_ROW = 4  # default of sample_rows
 
@@ -121,7 +124,6 @@ class MulticlassAdaBoost(AdaBoostMM):
     fixed_steps: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
-        self.may_be_sparse = parameters["sampling"] == "reweight"
         super().__init__(problem, parameters)
         self._problem = problem
         self._resample = parameters["sampling"] == "resample"
@@ -129,6 +131,8 @@ class MulticlassAdaBoost(AdaBoostMM):
         self._n_draws = int(parameters["sample_rows"]) or SAMPLES_A_ROW * self._n_rows(problem)
         self._retries = int(parameters["retries"])
         self._round, self._attempt = 0, 0
+        self._whole: SparseGains | None = None  # what examples are drawn from, where it is sparse
+        self._answered = np.empty(0, np.int64)
 
     @staticmethod
     def _n_rows(problem: Problem) -> int:
@@ -141,12 +145,16 @@ class MulticlassAdaBoost(AdaBoostMM):
         """AdaBoost.MM's gains, or the counts of drawn examples in their place."""
         gains = super().gains(scores, peaks)
         self._attempt = 0
+        if self._resample and isinstance(gains.matrix, SparseGains):
+            self._whole, self._answered = gains.matrix, as_sparse(scores).answered
         return self._drawn(gains) if self._resample else gains
 
     def costed(self, gains: Gains) -> GainMatrix:
         """AdaBoost.MM's own gains, which examples are drawn from."""
         if not self._resample:
             return gains.matrix
+        if self._whole is not None:
+            return self._whole
         return replace(gains.matrix, values=self._values, mass=self._mass)
 
     def redraw(self, gains: Gains) -> Gains | None:
@@ -157,17 +165,28 @@ class MulticlassAdaBoost(AdaBoostMM):
         return self._drawn(gains)
 
     def _drawn(self, gains: Gains) -> Gains:
+        start = stream(self._problem.seed, self._round, self._attempt)
+        if self._whole is not None:
+            return replace(gains, matrix=self._sparsely_drawn(self._whole, start))
         values, labels, n_columns = self._values, self._labels, self.n_columns
         bounds = np.empty(labels.shape[0] + 1, np.int64)
         _accumulate(values, labels, n_columns, self._use_max, bounds)
         spans, total = self._spans(bounds)
         counts, mass = np.zeros_like(values), np.zeros_like(self._mass)
         counts[:, n_columns] = values[:, n_columns]
-        start = np.uint64(stream(self._problem.seed, self._round, self._attempt))
         matrix = (values, labels, n_columns)
         with np.errstate(over="ignore"):  # the draws' words wrap around
-            drawn = int(_sample(start, self._n_draws, total, spans, bounds, matrix, self._use_max, counts, mass))
+            drawn = int(
+                _sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts, mass)
+            )
         return replace(gains, matrix=replace(gains.matrix, values=counts, mass=mass, total_mass=drawn))
+
+    def _sparsely_drawn(self, whole: SparseGains, start: int) -> SparseGains:
+        assert self._pairs is not None
+        weights, bounds = self._pairs.weights(whole, self._use_max), np.empty(self._labels.shape[0] + 1, np.int64)
+        accumulate(weights, bounds)
+        spans, total = self._spans(bounds)
+        return draw_pairs(whole, weights, bounds, (start, self._n_draws, total, spans), self._answered, self._team)
 
     def _spans(self, bounds: Integers) -> tuple[Integers, int]:
         """spans of `_sample`, and the sum over all rows: every member learns where every range begins."""

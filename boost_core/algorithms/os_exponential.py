@@ -73,6 +73,7 @@ class OSExponential(Delegating):
     weak_learners: ClassVar[tuple[str, ...]] = ("tree",)
     link: ClassVar[Link] = Link.DOUBLE
     fixed_steps: ClassVar[bool] = True
+    touched_gains: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, parameters: Any) -> None:
         form = _form(problem, parameters)
@@ -91,7 +92,9 @@ class OSExponential(Delegating):
         if given not in (0, n_classes):
             return "etas", f"there are {n_classes} classes, got {given} numbers; give one for each class"
         given = len(parameters["baseline"])
-        if given not in (0, n_classes, n_classes * n_classes):
+        if given == 0:  # uniform: never wrong, and there may be too many classes to write it out
+            return None
+        if given not in (n_classes, n_classes * n_classes):
             wanted = f"{n_classes}, or {n_classes * n_classes} for a row for each true class"
             return "baseline", f"there are {n_classes} classes, got {given} numbers; give {wanted}"
         wrong = _wrong_baseline(_chance(parameters["baseline"], n_classes), float(parameters["edge"]))

@@ -10,9 +10,9 @@ import numpy as np
 
 from boost_core import ieee_math
 from boost_core.algorithms.base import Gains, Integers, Problem
+from boost_core.algorithms.sparse_draws import Weights
 from boost_core.fitted import Fitted
 from boost_core.jit import kernel
-from boost_core.scores import Scores
 from boost_core.sparse_gains import Entries, SparseGains
 from boost_core.sparse_scores import SparseScores
 
@@ -163,15 +163,14 @@ class SparsePairs:
         )
         return Gains(matrix, np.array([absolute, total], np.int64), int(exponents[1]))
 
+    def weights(self, matrix: SparseGains, use_max: bool) -> Weights:
+        """What labelled examples are drawn by; matrix: the gains that were made last."""
+        parts = (self._labels, self._untouched, self._pairs, matrix.hot, matrix.hot_classes)
+        return Weights(*parts, self._n_classes, use_max)
+
     def outcomes(self, fitted: Fitted) -> Integers:
         """A+ and A- of the weak learner on this member's rows."""
         sums, tree = np.zeros(2, np.int64), fitted.parts[0].tree
         answers, state = tree.payload[:, 0].copy(), (self._untouched, self._pairs, self._labels, self._places)
         _outcomes(*state, self._hot, answers, tree.leaf_of_row, sums)
         return sums
-
-
-def as_sparse(scores: Scores) -> SparseScores:
-    """The scores of an algorithm that keeps the sparse state."""
-    assert isinstance(scores, SparseScores)
-    return scores

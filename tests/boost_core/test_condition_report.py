@@ -5,7 +5,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
-from boost_core import sparse_rule
+from boost_core import sparse_gains, sparse_rule
 from boost_core.algorithms.base import Gains
 from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.collective import Alone, Collective
@@ -108,12 +108,24 @@ def test_gangs_report_the_same_and_the_model_does_not_change(body: dict):
             assert measured(member) == measured(alone)
 
 
-@pytest.mark.parametrize("name", ["adaboost_mm", "adaboost_mm_fixed"])
-def test_lists_of_gains_give_the_figures_of_the_matrix(monkeypatch: pytest.MonkeyPatch, name: str):
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "adaboost_mm"},
+        {"name": "adaboost_mm_fixed"},
+        {"name": "samme"},
+        {"name": "adaboost_m1"},
+        {"name": "multiclass_adaboost", "sampling": "resample"},
+    ],
+    ids=lambda body: body["name"],
+)
+def test_lists_of_gains_give_the_figures_of_the_matrix(monkeypatch: pytest.MonkeyPatch, body: dict):
     table = random_table(8, n_rows=60, n_classes=5)
-    dense = run(table, {"name": name})
+    dense = run(table, body)
+    assert len(measured(dense)) > 1
     monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
-    assert measured(run(table, {"name": name})) == measured(dense)
+    monkeypatch.setattr(sparse_gains, "MOST_HOT", 2)
+    assert measured(run(table, body)) == measured(dense)
 
 
 def test_records_and_arrays_keep_what_was_measured():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from boost_core import sparse_rule
 from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
@@ -30,6 +31,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "samme": {"shrinkage": 0.5},
     "cd_mcboost": {"weak_learner": {"kind": "regression_stump"}},
 }
+# Algorithms that keep lists where there are many classes: one of each state.
+IN_LISTS = ("adaboost_mm", "adaboost_m1", "samme", "multiclass_adaboost", "os_exponential")
 
 
 class Dies(Exception):
@@ -88,6 +91,16 @@ def through_a_forest(model: ModelSoFar, result: TrainingResult) -> ModelSoFar:
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_resumed_model_is_the_undisturbed_one(name: str):
+    check_resumed(name)
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+def test_a_model_resumed_in_lists_is_the_undisturbed_one(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
+    check_resumed(name)
+
+
+def check_resumed(name: str) -> None:
     config = config_of(name)
     undisturbed, keeper = alone(name, config)
     assert len(undisturbed.records) >= 3
@@ -98,6 +111,16 @@ def test_a_resumed_model_is_the_undisturbed_one(name: str):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_members_that_broke_at_different_places_go_on_together(name: str):
+    check_broken_members(name)
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+def test_members_with_lists_that_broke_go_on_together(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
+    check_broken_members(name)
+
+
+def check_broken_members(name: str) -> None:
     """One still holds scores that are a round ahead, one a round behind, one is new; rows lie elsewhere than before."""
     config = config_of(name)
     undisturbed, keeper = alone(name, config)

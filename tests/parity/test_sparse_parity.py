@@ -1,11 +1,12 @@
 """Sparse and dense state, any number of members: one model, to the bit."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from boost_core import sparse_growth, sparse_rule
+from boost_core import sparse_gains, sparse_growth, sparse_rule
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
 from boost_core.config import TrainingConfig
@@ -28,11 +29,32 @@ ALGORITHMS = {
         "feature_fraction": 0.6,
     },
     "adaboost_m2": {"name": "adaboost_m2", "shrinkage": 0.5},
+    "adaboost_cost": {"name": "adaboost_cost", "step": "atanh_half"},
+    "samme": {"name": "samme"},
+    "samme, weights and samples": {
+        "name": "samme",
+        "class_weight": "balanced",
+        "row_fraction": 0.7,
+        "feature_fraction": 0.6,
+    },
+    "resampling": {"name": "multiclass_adaboost", "sampling": "resample", "sample_rows": 900},
+    "resampling by sums, weights and samples": {
+        "name": "multiclass_adaboost",
+        "sampling": "resample",
+        "mass": "sum",
+        "sample_rows": 20_000,
+        "step": "exact",
+        "class_weight": "balanced",
+        "row_fraction": 0.8,
+    },
+    "few examples": {"name": "multiclass_adaboost", "sampling": "resample", "sample_rows": 60, "retries": 3},
+    "adaboost_m1": {"name": "adaboost_m1", "shrinkage": 0.5},
 }
+LEAVES = {"adaboost_m1": 100}  # for it goes on only while more than half of the weight is answered right
 
 
 def config_of(name: str, rounds: int = 12, **learner: int) -> TrainingConfig:
-    limits = {"kind": "tree", "max_leaves": 6, **learner}
+    limits = {"kind": "tree", "max_leaves": LEAVES.get(name, 6), **learner}
     options = {"stopping": {"metric": "log_loss", "patience": 5}} if name == "adaboost_m2" else {}
     return resolve_config({"algorithm": {**ALGORITHMS[name], "weak_learner": limits}, "rounds": rounds, **options})
 
@@ -44,6 +66,7 @@ def dense(monkeypatch: pytest.MonkeyPatch) -> None:
 def sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_rule, "SPARSE_CLASSES", 0)
     monkeypatch.setattr(sparse_growth, "FIRST_CLASSES", 3)  # so that nodes need a second search
+    monkeypatch.setattr(sparse_gains, "MOST_HOT", 2)  # so that some answered classes are cold
 
 
 def tables() -> list[tuple[BinnedTable, Table]]:
@@ -76,8 +99,34 @@ def test_nothing_to_learn_gives_the_constant_model(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])
-def test_members_of_a_gang_keep_sparse_state(monkeypatch: pytest.MonkeyPatch, members: int):
-    names = ["multiclass_adaboost", "weights and samples", "multiclass_adaboost"]
+def test_leaves_that_keep_no_table_get_the_same_children(monkeypatch: pytest.MonkeyPatch, members: int):
+    for number, (binned, valid) in enumerate(tables()):
+        dense(monkeypatch)
+        config = config_of("multiclass_adaboost", max_leaves=14)
+        wanted = facts(train_alone(binned, config, valid=valid))
+        sparse(monkeypatch)
+        for room in (1, 200_000):  # one table, and a few
+            monkeypatch.setattr(sparse_growth, "TABLE_BYTES", room)
+            gang = Gang(
+                binned, spread_rows(binned.table.n_rows, members, number), valid, spread_rows(60, members, seed=9)
+            )
+            for result in gang.train(config):
+                assert facts(result) == wanted
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("multiclass_adaboost", "weights and samples", "multiclass_adaboost"),
+        ("samme", "samme, weights and samples", "samme"),
+        ("adaboost_m1", "adaboost_m1", "samme"),
+        ("resampling", "resampling by sums, weights and samples", "resampling"),
+        ("few examples", "few examples", "resampling by sums, weights and samples"),
+    ],
+    ids=lambda names: names[0],
+)
+def test_members_of_a_gang_keep_sparse_state(monkeypatch: pytest.MonkeyPatch, names: Sequence[str], members: int):
     for number, (name, (binned, valid)) in enumerate(zip(names, tables(), strict=True)):
         dense(monkeypatch)
         wanted = facts(train_alone(binned, config_of(name), valid=valid))

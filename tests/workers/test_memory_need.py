@@ -60,11 +60,34 @@ def test_options_cost_what_they_hold() -> None:
     assert sets - base == 10  # a byte a label
 
 
-def test_sparse_states_do_not_grow_with_the_classes() -> None:
-    some, many = (estimate(facts("multiclass_adaboost", n_classes)) for n_classes in (100, 10_000))
-    assert facts("multiclass_adaboost", 100).sparse
+RESAMPLE = {"sampling": "resample"}
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [("multiclass_adaboost", {}), ("multiclass_adaboost", RESAMPLE), ("samme", {}), ("adaboost_m1", {})],
+)
+def test_sparse_states_do_not_grow_with_the_classes(name: str, algorithm: dict[str, Any]) -> None:
+    some, many = (estimate(facts(name, n_classes, algorithm=algorithm)) for n_classes in (100, 10_000))
+    assert facts(name, 100, algorithm=algorithm).sparse
     assert many.row_bytes == some.row_bytes
-    assert per_row(estimate(facts("multiclass_adaboost", 100, rounds=500))) > per_row(some)
+    assert per_row(estimate(facts(name, 100, algorithm=algorithm, rounds=500))) > per_row(some)
+
+
+def test_sparse_states_cost_what_they_hold() -> None:
+    pairs, hits = (per_row(estimate(facts(name, 100))) for name in ("multiclass_adaboost", "samme"))
+    assert pairs - hits == 50 * 16  # a gain of every touched pair, sorted and not
+    stopping = {"metric": "train_error", "patience": 5}
+    assert per_row(estimate(facts("samme", 100, stopping=stopping))) - hits == 50 * 24  # copies to take rounds back
+    by_default, few = (
+        estimate(facts("multiclass_adaboost", 100, algorithm={**RESAMPLE, "sample_rows": n})) for n in (0, ROWS)
+    )
+    assert per_row(by_default) - pairs == 4 * 40  # four examples a row
+    assert per_row(few) - pairs == 40
+    dense = (per_row(estimate(facts("multiclass_adaboost", 10, algorithm=one))) for one in (RESAMPLE, {}))
+    assert next(dense) - next(dense) == 2 * 4 * 12  # counts of examples, of two rounds
+    many, few_tables = (estimate(facts(name, 10_000)).member_bytes for name in ("multiclass_adaboost", "samme"))
+    assert many > few_tables  # of every class that was answered, or of the most frequent ones
 
 
 def test_members_share_the_rows_alone() -> None:

@@ -111,6 +111,10 @@ def test_what_is_no_baseline_is_refused(settings: dict, message: str):
         refuse_classes(resolve_config({"algorithm": {"name": NAME, **settings}}), 3)
 
 
+def test_a_uniform_baseline_is_not_written_out_to_be_checked():
+    refuse_classes(resolve_config({"algorithm": {"name": "os_exponential"}}), 1_000_000)  # 8 TB of numbers
+
+
 def test_only_a_baseline_plans_all_rounds():
     assert not plans_rounds(resolve_config({"algorithm": {"name": NAME}}))
     assert plans_rounds(resolve_config({"algorithm": {"name": NAME, "baseline": [0.5, 0.5]}}))
