@@ -1,4 +1,4 @@
-"""A cluster of processes as an operator runs it: a scheduler, workers with their nannies, and a server that trains there.
+"""A cluster of processes as an operator runs it: a scheduler, workers with their nannies, a server that trains there.
 
 Each member has a folder for its log, and dies with all that it started, as by a power cut.
 """
@@ -14,7 +14,7 @@ from typing import Self
 from tests.service.live_server import ServeProcess
 from tests.service.polling import wait_until
 
-QUICK = {"EDGEWISE_CHECKPOINT_SECONDS": "0.1", "EDGEWISE_POLL_SECONDS": "0.05", "EDGEWISE_LEASE_SECONDS": "5"}
+QUICK = {"EDGEWISE_CHECKPOINT_SECONDS": "0.2", "EDGEWISE_POLL_SECONDS": "0.05", "EDGEWISE_LEASE_SECONDS": "5"}
 
 
 class Member:
