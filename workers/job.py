@@ -31,7 +31,8 @@ class CheckpointSettings:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it.
+    """One run of a job. threads: per member, at most those of its worker; None = all of them (in one process:
+    the cores).
 
     attempt: how often this run's gang was formed again. checkpoints: None = none are written. resume: go on from the
     job's last checkpoint, if there is one. warm_start: the model to go on from, else.
