@@ -172,3 +172,21 @@ def test_without_a_checkpoint_there_is_nothing_to_resume(server: Server) -> None
     job = client.post("/v1/jobs", json=request(data={"train": "tree.parquet", "label": "kind"}, rounds=2))
     if job.status_code == 202:
         wait_for_job(client, job.json()["id"], "failed", "succeeded")
+
+
+def test_checkpoints_that_are_away_are_told_of_and_hold_up_no_deletion(data_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    settings = Settings(
+        data_root=data_root, state_dir=tmp_path / "state", poll_seconds=0.05, checkpoint_dir=str(tmp_path / "file")
+    )
+    with in_thread(settings) as (client, _):
+        job = client.post("/v1/jobs", json=request()).json()["id"]
+        told = wait_until(lambda: client.get(f"/v1/jobs/{job}").json(), lambda found: len(found["transitions"]) > 3)
+        assert f"the checkpoints of job {job} cannot be looked up: " in told["transitions"][2]["reason"]
+        client.post(f"/v1/jobs/{job}/cancel").raise_for_status()
+        wait_for_job(client, job, "cancelled")
+        answer = client.post(f"/v1/jobs/{job}/resume")
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:edgewise:problem:checkpoints-unavailable"
+        assert client.delete(f"/v1/jobs/{job}").status_code == 204
+        assert client.get(f"/v1/jobs/{job}").status_code == 404
