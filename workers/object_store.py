@@ -59,18 +59,18 @@ class ObjectStore:
         with self._only_os_errors("write"):
             if self.files.type_name not in WITHOUT_FOLDERS:
                 self.files.create_dir(f"{self.path}/{group}", recursive=True)
+            before = self._copies(group).get(name, [])
             try:
                 self._write(path, content)
-                copies = self._copies(group).get(name, [])
-                if path not in (copy.path for copy in copies):
-                    raise OSError(f"{path} is not there, or not whole, after it was written")
+                # One that is not there at all was dropped by another writer, for something newer.
+                if any(info.path == path and info.size != len(content) for info in self._listed(group)):
+                    raise OSError(f"{path} is not whole after it was written")
             except BaseException:
                 with suppress(OSError, pa.ArrowException):
                     self.files.delete_file(path)
                 raise
-            for copy in copies:
-                if copy.path != path:
-                    self._drop(copy)
+            for copy in before:  # and not what another has put meanwhile: each of two writers would drop the other's
+                self._drop(copy)
 
     def names(self, group: str) -> set[str]:
         """The names of a group under which something whole is kept."""
@@ -113,14 +113,13 @@ class ObjectStore:
             raise
         stream.close()
 
+    def _listed(self, group: str) -> list[Any]:
+        """What there is in a group, whole or not."""
+        infos: list[Any] = self.files.get_file_info(fs.FileSelector(f"{self.path}/{group}", allow_not_found=True))
+        return infos
+
     def _copies(self, group: str) -> dict[str, list[Copy]]:
-        """The whole objects of a group by name. There are two of a name only when a writer died in between."""
-        found: dict[str, list[Copy]] = {}
-        for info in self.files.get_file_info(fs.FileSelector(f"{self.path}/{group}", allow_not_found=True)):
-            match = OBJECT.fullmatch(info.base_name)
-            if match and info.type == fs.FileType.File and info.size == int(match["size"]):
-                found.setdefault(match["name"], []).append(Copy(info.path, info.size, info.mtime_ns or 0))
-        return found
+        return whole(self._listed(group))
 
     def _drop(self, copy: Copy) -> None:
         with suppress(FileNotFoundError):  # another writer dropped it
@@ -135,6 +134,17 @@ class ObjectStore:
         except (OSError, pa.ArrowException) as error:
             number = getattr(error, "errno", None) or errno.EIO
             raise OSError(number, f"cannot {what} in {self.place}: {error}") from error
+
+
+def whole(infos: list[Any]) -> dict[str, list[Copy]]:
+    """The whole objects by name. There are two of a name when two writers put it at once, or one died before it dropped
+    the older one."""
+    found: dict[str, list[Copy]] = {}
+    for info in infos:
+        match = OBJECT.fullmatch(info.base_name)
+        if match and info.type == fs.FileType.File and info.size == int(match["size"]):
+            found.setdefault(match["name"], []).append(Copy(info.path, info.size, info.mtime_ns or 0))
+    return found
 
 
 def is_uri(location: str) -> bool:

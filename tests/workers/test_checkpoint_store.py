@@ -180,6 +180,59 @@ def test_jobs_at_once_and_writers_of_one_job_at_once(store: CheckpointStore) -> 
         assert [store.get(job, number) for number in (7, 8)] == [b"7 of " + job.encode(), b"8 of " + job.encode()]
 
 
+class Overtaken:
+    """A file system of pyarrow on which somebody else acts right after an object is closed."""
+
+    def __init__(self, files: Any, act: Callable[[], None]) -> None:
+        self._files, self._act = files, act
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
+    def open_output_stream(self, path: str, compression: None) -> Any:
+        stream, act = self._files.open_output_stream(path, compression=compression), self._act
+
+        class Closing:
+            write = stream.write
+
+            def close(self) -> None:
+                stream.close()
+                act()
+
+        return Closing()
+
+
+@pytest.mark.parametrize("fresh", OBJECTS, indirect=True)
+def test_a_writer_that_is_overtaken_has_not_failed(store: CheckpointStore) -> None:
+    """What it has just put is dropped for newer ones before it looks whether it is there."""
+    assert isinstance(store, ObjectCheckpoints)
+    objects = store.objects()
+
+    def overtake() -> None:
+        for n_rounds in (5, 6):
+            store.put("a", n_rounds, b"%d" % n_rounds)
+
+    slow = ObjectCheckpoints(lambda: replace(objects, files=Overtaken(objects.files, overtake)))
+    slow.put("a", 1, b"1")
+    assert store.rounds("a") == [6, 5]
+    assert len(left(store, "a")) == 2
+
+
+@pytest.mark.parametrize("fresh", OBJECTS, indirect=True)
+def test_two_writers_of_one_round_do_not_drop_each_others(store: CheckpointStore) -> None:
+    assert isinstance(store, ObjectCheckpoints)
+    objects = store.objects()
+    slow = ObjectCheckpoints(
+        lambda: replace(objects, files=Overtaken(objects.files, lambda: store.put("a", 1, b"the other's")))
+    )
+    slow.put("a", 1, b"one's")
+    assert store.rounds("a") == [1]
+    assert store.get("a", 1) in {b"one's", b"the other's"}
+    store.put("a", 1, b"a third")
+    assert store.get("a", 1) == b"a third"
+    assert len(left(store, "a")) == 1
+
+
 class Full:
     """A file system of pyarrow with room for half of what is written. What is closed is published, as pyarrow does.
 
