@@ -87,8 +87,8 @@ class Meter:
         parts = (self._made - self._began, self._written - self._made, now - self._written)
         self.costs.append(Cost(n_rounds, n_bytes, *parts, time.thread_time() - self._processor))
 
-    def store(self, folder: Path) -> FolderCheckpoints:
-        """In place of FolderCheckpoints."""
+    def store(self, folder: str) -> FolderCheckpoints:
+        """In place of checkpoints_at."""
         meter = self
 
         class Metered(FolderCheckpoints):
@@ -100,7 +100,7 @@ class Meter:
                 meter.renamed()
                 super()._sync()
 
-        return Metered(folder)
+        return Metered(Path(folder))
 
 
 @contextlib.contextmanager
@@ -109,7 +109,7 @@ def metered() -> Iterator[Meter]:
     meter = Meter()
     with (
         mock.patch("workers.observer.to_bytes", meter.make),
-        mock.patch("workers.member.FolderCheckpoints", meter.store),
+        mock.patch("workers.member.checkpoints_at", meter.store),
     ):
         yield meter
 

@@ -17,7 +17,7 @@ from service.api import algorithms, health, jobs, metrics, models, predict
 from service.api.openapi import describe_api
 from service.api.rendering import PROBLEM_RESPONSES, SafeJson, install_error_handlers
 from service.api.services import Services
-from service.artifacts import LocalArtifacts
+from service.artifacts import artifacts_at
 from service.body_limit import BodyLimit
 from service.cluster_link import ClusterLink
 from service.errors import StartRefused
@@ -101,10 +101,10 @@ def build_services(settings: Settings, state: StateDirectory) -> Services:
     """Every part of a server or a runner, not yet started. Raises StartRefused."""
     engine = open_database(settings, state)
     store = SqlStore(engine)
-    artifacts = LocalArtifacts(state.artifacts)
+    artifacts = artifacts_at(settings.models)
     link = ClusterLink(settings.cluster, settings.tls_dir) if settings.cluster else None
     trainer = Trainer(link, settings.deadline_seconds)
-    checkpoints = CheckpointSettings(str(settings.checkpoints), settings.checkpoint_seconds)
+    checkpoints = CheckpointSettings(settings.checkpoints, settings.checkpoint_seconds)
     runner: Runner | RemoteRunner = RemoteRunner(store, settings.lease_seconds)
     if settings.embedded_runner:
 

@@ -1,13 +1,18 @@
-"""The port of the artifact store (bytes under a key), a folder that implements it and its in-memory twin."""
+"""The port of the artifact store (bytes under a key): a folder and an object store, and their in-memory twin."""
 
 import os
 import re
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from service.errors import ArtifactGone
+from workers.object_store import ObjectStore, local_path, object_store
 
+ARTIFACT = "artifact"  # its name in its group of an object store
+PROBE = "_check"  # no key begins like this
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -71,6 +76,35 @@ class LocalArtifacts:
             os.close(folder)
 
 
+class ObjectArtifacts:
+    """Artifacts as objects, each in a group of its own. objects: opened at every call, so that a server starts also
+    while they cannot be reached; `/readyz` says so."""
+
+    def __init__(self, objects: Callable[[], ObjectStore]) -> None:
+        self._objects = objects
+
+    def put(self, key: str, data: bytes) -> None:
+        checked_key(key)
+        self._objects().put(key, ARTIFACT, data)
+
+    def get(self, key: str) -> bytes:
+        checked_key(key)
+        objects = self._objects()
+        try:
+            return objects.get(key, ARTIFACT)
+        except FileNotFoundError:
+            raise ArtifactGone(f"the artifact {key} is missing from {objects.place}") from None
+
+    def delete(self, key: str) -> None:
+        checked_key(key)
+        self._objects().clear(key)
+
+    def check(self) -> None:
+        objects = self._objects()
+        objects.put(PROBE, ARTIFACT, b"")
+        objects.delete(PROBE, ARTIFACT)
+
+
 class MemoryArtifacts:
     """Artifacts in a dictionary, for tests and trials."""
 
@@ -91,6 +125,12 @@ class MemoryArtifacts:
 
     def check(self) -> None:
         """Memory can be written."""
+
+
+def artifacts_at(location: str) -> ArtifactStore:
+    """The store at a path or a URI (workers.object_store). Errors: OSError if a folder cannot be made."""
+    path = local_path(location)
+    return ObjectArtifacts(partial(object_store, location)) if path is None else LocalArtifacts(Path(path))
 
 
 def checked_key(key: str) -> str:

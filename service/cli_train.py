@@ -23,7 +23,7 @@ from service.settings import Settings, checked_cluster, load_settings
 from service.trainer import Trainer
 from service.training_answer import training_answer
 from service.warm_start import HERE, check_start
-from workers.checkpoint_store import FolderCheckpoints
+from workers.checkpoint_store import checkpoints_at, kept_rounds
 from workers.job import CheckpointSettings, TrainingJob, TrainingOutcome
 from workers.memory_need import estimate, facts_of
 from workers.model_file import read_model, write_model
@@ -72,7 +72,7 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
             )
         answer = training_answer(outcome, plan, write_model(arguments.out, outcome.model))
         with contextlib.suppress(OSError):
-            FolderCheckpoints(settings.checkpoints).delete(arguments.checkpoint_name)
+            checkpoints_at(settings.checkpoints).delete(arguments.checkpoint_name)
         output.answer(answer, _text(answer, arguments.out))
 
 
@@ -125,13 +125,13 @@ def _start(request: TrainingRequest) -> Model | None:
 
 def _checkpoints(arguments: Arguments, settings: Settings) -> CheckpointSettings:
     """Where the training keeps its checkpoints. Those of an earlier one are gone, unless it shall go on from them."""
-    store = FolderCheckpoints(settings.checkpoints)
+    store = checkpoints_at(settings.checkpoints)
     if not arguments.resume:
         with contextlib.suppress(OSError):
             store.delete(arguments.checkpoint_name)
-    elif not store.rounds(arguments.checkpoint_name):
+    elif not kept_rounds(store, arguments.checkpoint_name):
         raise RequestRefused([(("resume",), f"no checkpoint of a training for {arguments.out}; leave out --resume")])
-    return CheckpointSettings(str(store.folder), settings.checkpoint_seconds, arguments.checkpoint_name)
+    return CheckpointSettings(settings.checkpoints, settings.checkpoint_seconds, arguments.checkpoint_name)
 
 
 def _train(job: TrainingJob, trainer: Trainer, n_workers: Callable[[], int]) -> TrainingOutcome:

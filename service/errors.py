@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from boost_core.errors import BoostError, ConfigError
 from workers.errors import (
     CheckpointRefused,
+    CheckpointsUnavailable,
     DataError,
     DataNotFound,
     ModelFileError,
@@ -170,6 +171,7 @@ RULES: Mapping[type[BaseException], Rule] = {
     Conflict: Rule(409, "conflict", "The request contradicts what is stored", 2),
     ModelFileError: Rule(422, "model-file-refused", "The model file is refused", 2),
     CheckpointRefused: Rule(409, "checkpoint-refused", "The checkpoint belongs to another training", 2),
+    CheckpointsUnavailable: Rule(503, "checkpoints-unavailable", "The checkpoints cannot be reached", 4),
     TrainingFailed: Rule(500, "training-failed", "Training failed", 4),
     BoostError: Rule(500, "training-failed", "Training failed", 4),
     WorkersError: Rule(500, "workers-failed", "The workers failed", 4),

@@ -21,7 +21,7 @@ from service.training_answer import training_answer
 from service.warm_start import check_start, find_start
 from workers.cluster_calls import SchedulerLost
 from workers.data_plan import DataPlan
-from workers.errors import GangUnavailable, TrainingFailed
+from workers.errors import CheckpointsUnavailable, GangUnavailable, TrainingFailed
 from workers.job import CheckpointSettings, RoundProgress, TrainingJob, TrainingOutcome
 from workers.memory_need import estimate, facts_of
 from workers.model_file import model_sha256, to_bytes
@@ -141,7 +141,8 @@ class JobRun:
 
     def execute(self, job: Job, keeper: LeaseKeeper, *, last_try: bool = False) -> bool:
         """Train; afterwards the job is over, or queued again: the server stops, the cluster is gone, or the job's
-        workers were not to be had. False only in this last case; on the last try that ends the job. Raises LeaseLost.
+        workers or checkpoints were not to be had. False only in this last case; on the last try that ends the job.
+        Raises LeaseLost.
         """
         progress = RunProgress(self._store, keeper, self._stopping)
         try:
@@ -158,7 +159,7 @@ class JobRun:
             raise
         except SchedulerLost as error:
             self._paused(keeper, error)
-        except GangUnavailable as error:
+        except (CheckpointsUnavailable, GangUnavailable) as error:
             if last_try and not progress.ran:
                 self._failed(keeper, error)
                 return True

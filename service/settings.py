@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL
 
 from service.errors import StartRefused
 from service.sql_engine import postgres_url
+from workers.object_store import checked_location, is_uri
 
 MIB = 1 << 20
 PATHS = (
@@ -21,8 +22,8 @@ PATHS = (
     "database_password_file",
     "worker_dir",
     "ready_file",
-    "checkpoint_dir",
 )
+PLACES = ("checkpoint_dir", "model_dir")  # a folder, or a URI of an object store
 
 
 def default_state_dir() -> Path:
@@ -75,8 +76,14 @@ class Settings(BaseSettings):
     body_limit_bytes: Annotated[int, Field(ge=1, description="Largest body of a prediction request.")] = 32 * MIB
     predict_rows_cap: Annotated[int, Field(ge=1, description="Most rows of one prediction request.")] = 100_000
     model_cache: Annotated[int, Field(ge=1, description="Models kept in memory for prediction.")] = 8
-    checkpoint_dir: Path | None = Field(
-        default=None, description="Folder of checkpoints, the same for all workers; empty = in the state folder."
+    model_dir: str = Field(
+        default="",
+        description="Folder of models, or an object store (s3://, gs://, abfss://); empty = in the state folder.",
+    )
+    checkpoint_dir: str = Field(
+        default="",
+        description="Folder of checkpoints, the same for all workers, or an object store (s3://, gs://, abfss://); "
+        "empty = in the state folder.",
     )
     checkpoint_seconds: Annotated[float, Field(gt=0, description="Time between two checkpoints of a job.")] = 30.0
     deadline_seconds: Annotated[
@@ -96,9 +103,21 @@ class Settings(BaseSettings):
         return checked_cluster(value)
 
     @property
-    def checkpoints(self) -> Path:
-        """The folder of checkpoints."""
-        return self.checkpoint_dir or self.state_dir / "checkpoints"
+    def checkpoints(self) -> str:
+        """Where checkpoints are kept: a folder, or a URI."""
+        return self.checkpoint_dir or str(self.state_dir / "checkpoints")
+
+    @property
+    def models(self) -> str:
+        """Where the registry keeps models: a folder, or a URI."""
+        return self.model_dir or str(self.state_dir / "models")
+
+    @field_validator(*PLACES)
+    @classmethod
+    def _known_place(cls, value: str) -> str:
+        if not value:
+            return value
+        return checked_location(value) if is_uri(value) else str(Path(value).expanduser().absolute())
 
     @field_validator("database_url")
     @classmethod

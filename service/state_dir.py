@@ -50,10 +50,6 @@ class StateDirectory:
     def database(self) -> Path:
         return self.path / "edgewise.db"
 
-    @property
-    def artifacts(self) -> Path:
-        return self.path / "models"
-
     def close(self) -> None:
         """Give the folder up."""
         if self._lock >= 0:

@@ -1,4 +1,4 @@
-"""The port of the checkpoint store, a folder that implements it and its in-memory twin.
+"""The port of the checkpoint store: a folder and an object store that implement it, and their in-memory twin.
 
 A checkpoint has the job and the number of rounds in its name, so writing one never touches the one before.
 """
@@ -6,13 +6,16 @@ A checkpoint has the job and the number of rounds in its name, so writing one ne
 import os
 import re
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from workers.checkpoint import Checkpoint, from_bytes
-from workers.errors import CheckpointDamaged
+from workers.errors import CheckpointDamaged, CheckpointsUnavailable
+from workers.object_store import ObjectStore, local_path, object_store
 
 KEPT = 2  # the last one, and the one before in case the last cannot be read
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -87,6 +90,36 @@ class FolderCheckpoints:
 
 
 @dataclass(frozen=True)
+class ObjectCheckpoints:
+    """Checkpoints as objects: a group for each job, and the rounds as name.
+
+    objects: opened at every call, so that a store that cannot be reached now does no harm before it is needed.
+    """
+
+    objects: Callable[[], ObjectStore]
+
+    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+        checked_job(job_id)
+        objects = self.objects()
+        objects.put(job_id, f"{n_rounds:010}", content)
+        for old in self.rounds(job_id)[KEPT:]:
+            objects.delete(job_id, f"{old:010}")
+
+    def rounds(self, job_id: str) -> list[int]:
+        checked_job(job_id)
+        names = self.objects().names(job_id)
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
+    def get(self, job_id: str, n_rounds: int) -> bytes:
+        checked_job(job_id)
+        return self.objects().get(job_id, f"{n_rounds:010}")
+
+    def delete(self, job_id: str) -> None:
+        checked_job(job_id)
+        self.objects().clear(job_id)
+
+
+@dataclass(frozen=True)
 class MemoryCheckpoints:
     """Checkpoints in a dictionary, for tests and trials."""
 
@@ -95,30 +128,45 @@ class MemoryCheckpoints:
     def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
         self.held[checked_job(job_id), n_rounds] = content
         for old in self.rounds(job_id)[KEPT:]:
-            del self.held[job_id, old]
+            self.held.pop((job_id, old), None)
 
     def rounds(self, job_id: str) -> list[int]:
         checked_job(job_id)
-        return sorted((n_rounds for job, n_rounds in self.held if job == job_id), reverse=True)
+        return sorted((n_rounds for job, n_rounds in list(self.held) if job == job_id), reverse=True)
 
     def get(self, job_id: str, n_rounds: int) -> bytes:
         try:
-            return self.held[job_id, n_rounds]
+            return self.held[checked_job(job_id), n_rounds]
         except KeyError:
             raise FileNotFoundError(f"job {job_id} has no checkpoint of round {n_rounds}") from None
 
     def delete(self, job_id: str) -> None:
         for n_rounds in self.rounds(job_id):
-            del self.held[job_id, n_rounds]
+            self.held.pop((job_id, n_rounds), None)
+
+
+def checkpoints_at(location: str) -> CheckpointStore:
+    """The store at a path or a URI (object_store.checked_location), which nobody connects to yet."""
+    path = local_path(location)
+    return ObjectCheckpoints(partial(object_store, location)) if path is None else FolderCheckpoints(Path(path))
+
+
+def kept_rounds(store: CheckpointStore, job_id: str) -> list[int]:
+    """The numbers of rounds of a job's checkpoints, most first. Errors: CheckpointsUnavailable."""
+    try:
+        return store.rounds(job_id)
+    except OSError as error:
+        raise CheckpointsUnavailable(f"the checkpoints of job {job_id} cannot be looked up: {error}") from error
 
 
 def newest(store: CheckpointStore, job_id: str) -> Checkpoint | None:
     """The last checkpoint of a job that can be read; None if there is none.
 
-    Errors: CheckpointDamaged if there are some and none can be read; CheckpointRefused for another format.
+    Errors: CheckpointDamaged if there are some and none can be read; CheckpointRefused for another format;
+    CheckpointsUnavailable.
     """
     damaged: Exception | None = None
-    for n_rounds in store.rounds(job_id):
+    for n_rounds in kept_rounds(store, job_id):
         try:
             return from_bytes(store.get(job_id, n_rounds))
         except FileNotFoundError:

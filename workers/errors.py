@@ -10,6 +10,7 @@ WorkersError
 └── TrainingFailed        the run ended without a model, for the reason given
     ├── GangUnavailable   not enough workers in time
     ├── GangBroken        members died or fell silent; the others can go on
+    ├── CheckpointsUnavailable   where checkpoints are kept does not answer now
     └── SchedulerLost     (cluster_calls.py) the cluster's scheduler no longer answers
 """
 
@@ -61,6 +62,10 @@ class TrainingFailed(WorkersError):
 
 class GangUnavailable(TrainingFailed):
     """The workers a job needs were not free or not there in time."""
+
+
+class CheckpointsUnavailable(TrainingFailed):
+    """Where checkpoints are kept cannot be read now, so nobody knows from where the job goes on."""
 
 
 class GangBroken(TrainingFailed):

@@ -138,10 +138,13 @@ def make_tickets(job: TrainingJob, held: Held, settings: GangSettings, plan: Pla
 
 
 def _assignments(job: TrainingJob, held: Held, settings: GangSettings, remains: Remains) -> list[Assignment]:
+    """No member gets more threads than its worker has, whatever the job asks for: others share the machine."""
     threads = [worker.threads for worker in held.workers]
     if remains.held:
-        return reassign(job, threads, remains.holdings(held.addresses))
-    return assign(job, threads, settings.shuffle_seed, settings.idle)
+        dealt = reassign(job, threads, remains.holdings(held.addresses))
+    else:
+        dealt = assign(job, threads, settings.shuffle_seed, settings.idle)
+    return [replace(each, threads=min(each.threads, limit)) for each, limit in zip(dealt, threads, strict=True)]
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from workers.restart import last_checkpoint
 def train_in_process(job: TrainingJob, progress: Progress) -> TrainingOutcome:
     """Train with job.threads threads, by default as many as there are cores.
 
-    Errors: DataError, CheckpointRefused, CheckpointDamaged, ConfigError, BoundBroken.
+    Errors: DataError, CheckpointRefused, CheckpointDamaged, CheckpointsUnavailable, ConfigError, BoundBroken.
     """
     [assignment] = assign(job, [available_cores()])
     assignment = replace(assignment, resume=last_checkpoint(job))

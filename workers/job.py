@@ -16,7 +16,10 @@ ATTEMPTS = 1000  # gangs that one run of a job may form, one after another
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """Where checkpoints go, and how often: seconds between two. The folder is that of the member of rank 0.
+    """Where checkpoints go, and how often: seconds between two.
+
+    folder: a path on the machine of the member of rank 0, or a URI of an object store, which every member opens with
+    the credentials of its own environment (object_store.py).
 
     name: under which they are kept; empty = the job's id.
     """
@@ -28,7 +31,8 @@ class CheckpointSettings:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One run of a job. threads: per member; None = the cores of its machine divided by the members on it.
+    """One run of a job. threads: per member, at most those of its worker; None = all of them (in one process:
+    the cores).
 
     attempt: how often this run's gang was formed again. checkpoints: None = none are written. resume: go on from the
     job's last checkpoint, if there is one. warm_start: the model to go on from, else.

@@ -3,7 +3,6 @@
 import resource
 import sys
 import time
-from pathlib import Path
 from statistics import median
 
 from boost_core.collective import Collective
@@ -12,7 +11,7 @@ from boost_core.team import Team
 from boost_core.training import TrainingResult, train
 from boost_core.warm_up import WarmUp, warm_up
 from workers.checkpoint import Checkpoint
-from workers.checkpoint_store import FolderCheckpoints
+from workers.checkpoint_store import checkpoints_at
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
@@ -88,7 +87,7 @@ def _writer(assignment: Assignment, progress: Progress) -> Writer | None:
     job = assignment.job
     if assignment.rank != 0 or job.checkpoints is None:
         return None
-    store = FolderCheckpoints(Path(job.checkpoints.folder))
+    store = checkpoints_at(job.checkpoints.folder)
     return Writer(store, job.checkpoint_name, job.checkpoints.seconds, teller(progress))
 
 

@@ -6,7 +6,6 @@ every member would have come to the same.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from distributed import Client
@@ -14,8 +13,9 @@ from distributed import Client
 from workers import plugin
 from workers.assignment import Holdings
 from workers.checkpoint import check_same, from_bytes, to_bytes
-from workers.checkpoint_store import FolderCheckpoints, newest
+from workers.checkpoint_store import checkpoints_at, newest
 from workers.cluster_calls import call_workers, known_workers
+from workers.errors import CheckpointDamaged, CheckpointsUnavailable, WorkersError
 from workers.job import TrainingJob
 from workers.shelf import Inventory
 
@@ -40,11 +40,11 @@ class Remains:
 def last_checkpoint(job: TrainingJob) -> bytes | None:
     """The job's last checkpoint, if it is to be resumed and there is one.
 
-    Errors: CheckpointRefused names what differs between it and the job; CheckpointDamaged; OSError.
+    Errors: CheckpointRefused names what differs between it and the job; CheckpointDamaged; CheckpointsUnavailable.
     """
     if not job.resume or job.checkpoints is None:
         return None
-    checkpoint = newest(FolderCheckpoints(Path(job.checkpoints.folder)), job.checkpoint_name)
+    checkpoint = newest(checkpoints_at(job.checkpoints.folder), job.checkpoint_name)
     if checkpoint is None:
         return None
     check_same(checkpoint, job.config, job.plan)
@@ -59,20 +59,30 @@ def stored(job: TrainingJob) -> Remains:
 
 def survey(client: Client, job: TrainingJob) -> Remains:
     """Ask all workers what they hold of a job. Errors: SchedulerLost; as last_checkpoint."""
-    fallback = stored(job)
+    fallback, trouble = Remains(), None
+    try:
+        fallback = stored(job)
+    except (CheckpointDamaged, CheckpointsUnavailable) as error:  # of no account if survivors hold the model so far
+        trouble = error
     live = sorted(address for address, worker in known_workers(client, FETCH_SECONDS).items() if worker.ready)
     answers = call_workers(client, plugin.inventory, live, job.job_id, seconds=SURVEY_SECONDS)
     found = {address: answer for address, answer in answers.items() if isinstance(answer, Inventory)}
     if not found:
-        return fallback
+        return _unless(trouble, fallback)
     best = max(found, key=lambda address: (found[address].n_rounds, found[address].fence))
     resume: Any = call_workers(client, plugin.shelved, [best], job.job_id, seconds=FETCH_SECONDS)[best]
     if not isinstance(resume, bytes):
-        return fallback
+        return _unless(trouble, fallback)
     held = disjoint(found)
     if fallback.n_rounds > found[best].n_rounds:
         return Remains(fallback.resume, fallback.n_rounds, held)
     return Remains(resume, found[best].n_rounds, held)
+
+
+def _unless(trouble: WorkersError | None, fallback: Remains) -> Remains:
+    if trouble is not None:
+        raise trouble
+    return fallback
 
 
 def disjoint(found: Mapping[str, Inventory]) -> dict[str, Holdings]:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response, status
@@ -16,9 +17,10 @@ from service.requests import TrainingRequest, parse
 from service.sql_store import utc_now
 from service.store import Job
 from service.submission import SubmissionContext, submit
-from workers.checkpoint_store import FolderCheckpoints
+from workers.checkpoint_store import CheckpointStore, checkpoints_at, kept_rounds
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+log = logging.getLogger(__name__)
 LARGEST_NUMBER = 2**63 - 1
 
 IdempotencyKey = Annotated[
@@ -103,7 +105,7 @@ class ResumeRequest(BaseModel):
 @router.post("/{job_id}/resume", status_code=status.HTTP_202_ACCEPTED)
 def resume_job(job_id: str, services: Needs, body: ResumeRequest | None = None) -> JobDetailAnswer:
     """Let a job that ended go on from its last checkpoint, also with more rounds than it had."""
-    if not services.store.get(job_id).state.is_leased and not _checkpoints(services).rounds(job_id):
+    if not services.store.get(job_id).state.is_leased and not kept_rounds(_checkpoints(services), job_id):
         raise WrongState("the job has no checkpoint to go on from; submit it again")
     job = services.store.resume(job_id, body.rounds if body else None)
     services.runner.wake()
@@ -114,11 +116,14 @@ def resume_job(job_id: str, services: Needs, body: ResumeRequest | None = None) 
 def delete_job(job_id: str, services: Needs) -> None:
     """Forget a job that is over, with its rounds and checkpoints. Its model stays."""
     services.store.delete(job_id)
-    _checkpoints(services).delete(job_id)
+    try:
+        _checkpoints(services).delete(job_id)
+    except OSError:  # the job is gone all the same, and nothing finds its checkpoints any more
+        log.warning("checkpoints of job %s are left over", job_id, exc_info=True)
 
 
-def _checkpoints(services: Services) -> FolderCheckpoints:
-    return FolderCheckpoints(services.settings.checkpoints)
+def _checkpoints(services: Services) -> CheckpointStore:
+    return checkpoints_at(services.settings.checkpoints)
 
 
 def _detail(job: Job, services: Services) -> JobDetailAnswer:

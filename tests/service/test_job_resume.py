@@ -16,6 +16,7 @@ from tests.service.live_server import in_thread
 from tests.service.polling import wait_for_job, wait_until
 from tests.service.tables_of_data import request
 from workers.cluster_calls import SchedulerLost
+from workers.errors import CheckpointsUnavailable
 from workers.in_process import train_in_process
 from workers.job import Progress, TrainingJob, TrainingOutcome
 
@@ -37,6 +38,33 @@ def test_a_lost_scheduler_puts_the_job_back(bench: Bench) -> None:
         "queued", "starting", "paused", "queued", "starting", "running", "succeeded"
     ]  # fmt: skip
     assert steps[2].reason == "the scheduler of tcp://a:1 does not answer"
+
+
+def test_a_job_waits_for_its_checkpoints(bench: Bench) -> None:
+    """Nobody knows from where it goes on, and to begin anew would lose what was trained."""
+
+    def away(_job: TrainingJob, _progress: Progress) -> TrainingOutcome:
+        bench.trainer.script = train_in_process
+        raise CheckpointsUnavailable("the checkpoints of job a cannot be looked up: the bucket is away")
+
+    bench.trainer.script = away
+    job = bench.submit()
+    bench.runner().start()
+    job = bench.wait(job, JobState.SUCCEEDED)
+    assert (job.run, job.lost_runs) == (2, 0)
+    assert bench.store.transitions(job.id)[2].reason == (
+        "the checkpoints of job a cannot be looked up: the bucket is away"
+    )
+
+
+def test_a_job_whose_checkpoints_never_come_fails_in_the_end(bench: Bench) -> None:
+    def away(_job: TrainingJob, _progress: Progress) -> TrainingOutcome:
+        raise CheckpointsUnavailable("the bucket is away")
+
+    bench.trainer.script = away
+    job = bench.submit()
+    bench.runner(worker_wait_seconds=0.3).start()
+    assert bench.wait(job, JobState.FAILED).reason == "the bucket is away"
 
 
 def test_a_job_that_kills_its_server_is_not_run_for_ever(bench: Bench) -> None:
@@ -144,3 +172,21 @@ def test_without_a_checkpoint_there_is_nothing_to_resume(server: Server) -> None
     job = client.post("/v1/jobs", json=request(data={"train": "tree.parquet", "label": "kind"}, rounds=2))
     if job.status_code == 202:
         wait_for_job(client, job.json()["id"], "failed", "succeeded")
+
+
+def test_checkpoints_that_are_away_are_told_of_and_hold_up_no_deletion(data_root: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    settings = Settings(
+        data_root=data_root, state_dir=tmp_path / "state", poll_seconds=0.05, checkpoint_dir=str(tmp_path / "file")
+    )
+    with in_thread(settings) as (client, _):
+        job = client.post("/v1/jobs", json=request()).json()["id"]
+        told = wait_until(lambda: client.get(f"/v1/jobs/{job}").json(), lambda found: len(found["transitions"]) > 3)
+        assert f"the checkpoints of job {job} cannot be looked up: " in told["transitions"][2]["reason"]
+        client.post(f"/v1/jobs/{job}/cancel").raise_for_status()
+        wait_for_job(client, job, "cancelled")
+        answer = client.post(f"/v1/jobs/{job}/resume")
+        assert answer.status_code == 503
+        assert answer.json()["type"] == "urn:edgewise:problem:checkpoints-unavailable"
+        assert client.delete(f"/v1/jobs/{job}").status_code == 204
+        assert client.get(f"/v1/jobs/{job}").status_code == 404

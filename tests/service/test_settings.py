@@ -59,6 +59,22 @@ def test_the_database_takes_its_password_from_a_file(tmp_path: Path) -> None:
     assert load_settings().database() is None
 
 
+@pytest.mark.parametrize("name", ["checkpoint_dir", "model_dir"])
+def test_places_are_folders_or_object_stores(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = {"checkpoint_dir": "checkpoints", "model_dir": "models"}[name]
+    monkeypatch.chdir(tmp_path)
+    assert getattr(load_settings(state_dir=tmp_path / "state"), read) == str(tmp_path / "state" / read)
+    assert getattr(load_settings(**{name: "here"}), read) == str(tmp_path / "here")
+    assert getattr(load_settings(**{name: "s3://bucket/x?region=y"}), read) == "s3://bucket/x?region=y"
+    monkeypatch.setenv(f"EDGEWISE_{name.upper()}", "swift://hidden/x")
+    with pytest.raises(StartRefused, match=rf"{name}: scheme 'swift' is not known; use a path, or one of file, s3, gs"):
+        load_settings()
+    monkeypatch.setenv(f"EDGEWISE_{name.upper()}", "s3://id:hidden@bucket/x")
+    with pytest.raises(StartRefused, match=rf"{name}: .*holds no credentials: set them in the environment") as error:
+        load_settings()
+    assert "hidden" not in str(error.value)
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
 def test_loopback_is_known(host: str) -> None:
     assert is_loopback(host)

@@ -23,7 +23,7 @@ from tests.builders import make_table
 from tests.workers.parquet_tables import columns_of, plan_of, write
 from workers import checkpoint_store
 from workers.checkpoint import META, Checkpoint, check_same, facts_of, from_bytes, to_bytes
-from workers.checkpoint_store import CheckpointStore, FolderCheckpoints, MemoryCheckpoints, newest
+from workers.checkpoint_store import FolderCheckpoints, MemoryCheckpoints, newest
 from workers.data_plan import DataPlan
 from workers.errors import CheckpointDamaged, CheckpointRefused
 from workers.in_process import train_in_process
@@ -143,43 +143,6 @@ def test_another_format_is_refused_and_damage_is_seen() -> None:
         writer.write_table(other)
     with pytest.raises(CheckpointRefused, match="has format 99 and this release reads format 2"):
         from_bytes(bytes(sink.getvalue()))
-
-
-@pytest.fixture(params=["folder", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckpointStore:
-    return FolderCheckpoints(tmp_path / "new" / "folder") if request.param == "folder" else MemoryCheckpoints()
-
-
-def test_the_last_two_are_kept(store: CheckpointStore) -> None:
-    assert store.rounds("a") == []
-    for n_rounds in (1, 5, 10, 12):
-        store.put("a", n_rounds, b"%d" % n_rounds)
-    store.put("a-b", 3, b"other")
-    assert store.rounds("a") == [12, 10]
-    assert store.get("a", 10) == b"10"
-    with pytest.raises(OSError, match=r"a"):
-        store.get("a", 5)
-    store.put("a", 12, b"again")
-    assert store.get("a", 12) == b"again"
-    store.delete("a")
-    assert (store.rounds("a"), store.rounds("a-b")) == ([], [3])
-
-
-@pytest.mark.parametrize("job", ["", "../a", "a/b", ".hidden", "a.b", "a\0b"])
-def test_a_job_id_that_is_no_file_name_is_refused(store: CheckpointStore, job: str) -> None:
-    for call in (store.rounds, store.delete, lambda job: store.put(job, 1, b"")):
-        with pytest.raises(ValueError, match="job id"):
-            call(job)
-
-
-def test_a_damaged_last_one_falls_back_on_the_one_before(store: CheckpointStore) -> None:
-    store.put("a", 3, to_bytes(small()))
-    store.put("a", 7, b"half a file")
-    assert newest(store, "a") is not None
-    store.put("a", 3, b"nor this")
-    with pytest.raises(CheckpointDamaged, match="no checkpoint of job a can be read"):
-        newest(store, "a")
-    assert newest(store, "b") is None
 
 
 def test_a_full_disk_is_told_once_and_leaves_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
