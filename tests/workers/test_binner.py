@@ -42,7 +42,7 @@ class Whole:
 
 def bin_member(assignment: Assignment, collective: Collective, threads: int = 1) -> Binned:
     plan = assignment.job.plan
-    rows = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), assignment.train_ranges).row_numbers()
+    rows = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), assignment.train_ranges).row_numbers
     with Team(threads) as team, RangeReader(plan.train, assignment.train_ranges) as train:
         binner = Binner(assignment, collective, team, lambda phase: None)
         if plan.valid is None:
