@@ -176,7 +176,7 @@ def _between(low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _midpoints(distinct, middles):  # type: ignore[no-untyped-def]
+def fill_midpoints(distinct, middles):  # type: ignore[no-untyped-def]
     """middles (OUT): one less."""
     for i in range(middles.shape[0]):
         middles[i] = _between(distinct[i], distinct[i + 1])
@@ -186,13 +186,15 @@ def midpoints(distinct: Floats) -> Floats:
     """A threshold between each two neighbours a < b: their midpoint if it is finite and above a, else b."""
     middles = np.empty(max(len(distinct) - 1, 0))
     with np.errstate(over="ignore", invalid="ignore"):
-        _midpoints(distinct, middles)
+        fill_midpoints(distinct, middles)
     return middles
 
 
 @kernel
-def _quantiles(values, counts, n, max_bins, thresholds):  # type: ignore[no-untyped-def]
-    """thresholds (OUT): one before each distinct value that holds a target rank; returns how many there are."""
+def quantiles(values, counts, n, max_bins, thresholds):  # type: ignore[no-untyped-def]
+    """thresholds (OUT, at least max_bins - 1): one before each distinct value that holds a target rank; returns how
+    many there are. counts: > 0, n in all.
+    """
     place, after, found, last = 0, counts[0], 0, 0  # after: how many come before the next value
     for part in range(1, max_bins):
         target = part * n // max_bins
@@ -211,7 +213,7 @@ def quantiles_of(tally: Tally, max_bins: int) -> Floats:
         return midpoints(tally.values)
     thresholds = np.empty(max_bins - 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        found = int(_quantiles(tally.values, tally.counts, tally.n, max_bins, thresholds))
+        found = int(quantiles(tally.values, tally.counts, tally.n, max_bins, thresholds))
     return thresholds[:found]
 
 

@@ -28,13 +28,24 @@ from boost_core.binning import (
     sample_rows,
 )
 from boost_core.collective import Collective
+from boost_core.model import Feature
 from boost_core.team import PARTS_A_THREAD, Team
 from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_binner
+from workers.byte_binning import ByteBlock
 from workers.job import Assignment
 from workers.raw_column import RawColumn
 from workers.reading import RangeReader
 
-BLOCK_BYTES = 32 << 20  # raw values of a block on one member, as float64
+BLOCK_BYTES = 32 << 20  # raw values of a block on one member, floats as float64
+WIDTHS = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+}  # bytes of a value, else 8
 LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
 # Element operations, roughly: of a cell, of a sampled value, of a grid.
 DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 4, 32, 30_000
@@ -49,11 +60,17 @@ class Binned:
     valid: NDArray[np.uint8]
 
 
-def blocks_of(n_features: int, n_rows: int, size: int) -> list[range]:
-    """Column blocks, the same on every member: rows are counted as if spread evenly."""
-    rows_each = max(n_rows // size, 1)
-    width = max(BLOCK_BYTES // (8 * rows_each), LEAST_COLUMNS)
-    return [range(first, min(first + width, n_features)) for first in range(0, n_features, width)]
+def blocks_of(types: Sequence[str], n_rows: int, size: int) -> list[range]:
+    """Column blocks, the same on every member: rows are counted as if spread evenly. types: of the columns."""
+    most = BLOCK_BYTES // max(n_rows // size, 1)  # bytes of a row
+    blocks: list[range] = []
+    first, width = 0, 0
+    for column, type_ in enumerate(types):
+        if column - first >= LEAST_COLUMNS and width + WIDTHS.get(type_, 8) > most:
+            blocks.append(range(first, column))
+            first, width = column, 0
+        width += WIDTHS.get(type_, 8)
+    return [*blocks, range(first, len(types))] if types else []
 
 
 class Binner:
@@ -68,22 +85,21 @@ class Binner:
     def run(self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf) -> Binned:
         """Read and bin all features; numbers: global ones of the training rows from a place to another."""
         job = self._assignment.job
-        names = [feature.name for feature in job.plan.features]
-        n_features = len(names)
+        features = job.plan.features
+        n_features = len(features)
         sampled = self._sampled_rows(train.n_rows, numbers)
         train_bins = np.empty((n_features, train.n_rows), np.uint8)
         valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)
         thresholds: list[Floats] = []
         has_missing: list[bool] = []
-        for block in blocks_of(n_features, job.plan.n_train, self._assignment.size):
-            columns = [names[feature] for feature in block]
-            values = self._read(train, columns)
-            found = self._thresholds(values, sampled)
-            missing = bin_columns(values, found, self._team, train_bins[block.start : block.stop])
-            has_missing += [bool(flag) for flag in self._collective.max(missing)]
+        for block in blocks_of([feature.type for feature in features], job.plan.n_train, self._assignment.size):
+            some = features[block.start : block.stop]
+            own = train_bins[block.start : block.stop]
+            found, missing = self._bin(self._read(train, some), some, sampled, own)
             if valid is not None:
-                bin_columns(self._read(valid, columns), found, self._team, valid_bins[block.start : block.stop])
+                bin_block(self._read(valid, some), some, found, self._team, valid_bins[block.start : block.stop])
             thresholds += found
+            has_missing += missing
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
     def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
@@ -97,11 +113,27 @@ class Binner:
 
         return np.concatenate([np.empty(0, np.int64), *chain.from_iterable(self._team.over(n_own, 4 * n_own, part))])
 
-    def _read(self, reader: RangeReader, columns: list[str]) -> list[RawColumn]:
+    def _read(self, reader: RangeReader, features: Sequence[Feature]) -> list[RawColumn]:
         self._clock("read")
-        values = reader.columns(columns)
+        values = reader.columns([feature.name for feature in features])
         self._clock("bin")
         return values
+
+    def _bin(
+        self, values: list[RawColumn], features: Sequence[Feature], sampled: NDArray[np.int64], bins: NDArray[np.uint8]
+    ) -> tuple[list[Floats], list[bool]]:
+        """bins (OUT) of a block of training rows; thresholds, and whether any member misses a value, of its columns."""
+        narrow = ByteBlock(values, [feature.type for feature in features], bins, self._team)
+        narrow.put()
+        of_bytes = narrow.thresholds(sampled, self._max_bins, self._collective)
+        narrow.bin(of_bytes)
+        others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+        rest = [values[column] for column in others]
+        of_others = self._thresholds(rest, sampled)
+        missing = np.zeros(len(values), np.int64)
+        missing[others] = bin_columns(rest, of_others, self._team, [bins[column] for column in others])
+        found = dict(zip([*narrow.columns.tolist(), *others], [*of_bytes, *of_others], strict=True))
+        return [found[column] for column in range(len(values))], [bool(flag) for flag in self._collective.max(missing)]
 
     def _thresholds(self, values: list[RawColumn], sampled: NDArray[np.int64]) -> list[Floats]:
         """Thresholds of a block's columns; sampled: this member's rows that are in the quantile sample."""
@@ -233,10 +265,26 @@ def joined(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def bin_block(
+    values: Sequence[RawColumn],
+    features: Sequence[Feature],
+    thresholds: Sequence[Floats],
+    team: Team,
+    bins: NDArray[np.uint8],
+) -> None:
+    """bins (OUT, uint8 [n_columns, n_rows]): of a block of columns by thresholds that are known."""
+    narrow = ByteBlock(values, [feature.type for feature in features], bins, team)
+    narrow.put()
+    narrow.bin([thresholds[column] for column in narrow.columns])
+    others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+    known = [thresholds[column] for column in others]
+    bin_columns([values[column] for column in others], known, team, [bins[column] for column in others])
+
+
 def bin_columns(
-    values: Sequence[RawColumn], thresholds: Sequence[Floats], team: Team, bins: NDArray[np.uint8]
+    values: Sequence[RawColumn], thresholds: Sequence[Floats], team: Team, bins: Sequence[NDArray[np.uint8]]
 ) -> NDArray[np.int64]:
-    """bins (OUT, uint8 [n_columns, n_rows]): of all rows in use; 1 for each column with missing values, else 0."""
+    """bins (OUT, uint8 [n_rows] each): of all rows in use; 1 for each column with missing values, else 0."""
     tasks, missing = shares(values, team), np.zeros(len(values), np.int64)
     binners = _binners(values, thresholds, team)
 
@@ -244,7 +292,7 @@ def bin_columns(
         for column, start, stop in tasks[first:last]:
             at = values[column].n_used(start)
             for tile in values[column].tiles(start, stop):
-                if binners[column](tile, bins[column, at : at + len(tile)]):
+                if binners[column](tile, bins[column][at : at + len(tile)]):
                     missing[column] = 1
                 at += len(tile)
 
@@ -265,14 +313,15 @@ def _binners(values: Sequence[RawColumn], thresholds: Sequence[Floats], team: Te
 
 
 def bin_stored(
-    rows: RangeReader, names: list[str], binning: Binning, team: Team, clock: Callable[[str], None]
+    rows: RangeReader, features: Sequence[Feature], binning: Binning, team: Team, clock: Callable[[str], None]
 ) -> NDArray[np.uint8]:
     """Bins of rows by thresholds that are known, uint8 [n_features, n_rows]: no other member is asked."""
-    bins = np.empty((len(names), rows.n_rows), np.uint8)
-    for block in blocks_of(len(names), rows.n_rows, 1):
+    bins = np.empty((len(features), rows.n_rows), np.uint8)
+    for block in blocks_of([feature.type for feature in features], rows.n_rows, 1):
         clock("read")
-        values = rows.columns([names[feature] for feature in block])
+        some = features[block.start : block.stop]
+        values = rows.columns([feature.name for feature in some])
         clock("bin")
         thresholds = [binning.of_feature(feature) for feature in block]
-        bin_columns(values, thresholds, team, bins[block.start : block.stop])
+        bin_block(values, some, thresholds, team, bins[block.start : block.stop])
     return bins

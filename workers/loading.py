@@ -177,8 +177,7 @@ class Loader:
         moved = numbers_in(ranges[first:])
         with RangeReader(table, ranges[first:], self.team) as rows:
             rows.keep(np.isin(moved, whole.row_numbers()[n_held:]))
-            names = [feature.name for feature in plan.features]
-            bins = bin_stored(rows, names, binning, self.team, self.clock)
+            bins = bin_stored(rows, plan.features, binning, self.team, self.clock)
         came = Shard(bins, whole.labels[n_held:], ranges[first:])
         if held is not None:
             bins = np.concatenate([held.bins, bins], axis=1) if came.n_rows else held.bins

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from boost_core import binning, tile
-from boost_core.bin_grid import make_grid
 from tests import reference
 
 INF, TINY = math.inf, 5e-324
