@@ -150,12 +150,28 @@ class Tally:
         return int(self.counts.sum())
 
 
+@kernel
+def _runs(ordered, values, counts):  # type: ignore[no-untyped-def]
+    """values, counts (OUT, like ordered): of ascending values, NaN last, the distinct ones; returns how many."""
+    found = 0
+    for i in range(ordered.shape[0]):
+        value = ordered[i] + 0.0  # -0.0 and 0.0 are one value
+        if value != value:
+            break
+        if found > 0 and value == values[found - 1]:
+            counts[found - 1] += 1
+        else:
+            values[found], counts[found] = value, 1
+            found += 1
+    return found
+
+
 def tally_of(sample: Floats) -> Tally:
     """Of values in any order; NaN is left out."""
     ordered = np.sort(np.ascontiguousarray(sample, np.float64))
-    ordered = ordered[: np.searchsorted(ordered, np.inf, side="right")] + 0.0  # -0.0 and 0.0 are one value
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    return Tally(ordered[first], np.diff(first, append=len(ordered)))
+    values, counts = np.empty(len(ordered)), np.empty(len(ordered), np.int64)
+    found = int(_runs(ordered, values, counts))
+    return Tally(values[:found], counts[:found])
 
 
 def merged(tallies: Sequence[Tally]) -> Tally:

@@ -18,6 +18,8 @@ from boost_core.tile import Tile
 ENTRIES = 256
 LANES = 4  # tables that count in turns: equal values that follow each other do not wait for each other's count
 
+MARKED = 8192  # values that are marked before those found are counted
+
 
 def is_bytes(tiles: tuple[Tile, ...]) -> bool:
     """Whether a column is one, none of whose values is missing."""
@@ -37,13 +39,20 @@ def place(tiles: tuple[Tile, ...], row: NDArray[np.uint8]) -> None:
 
 
 @kernel
-def mark(rows, columns, start, stop, seen):  # type: ignore[no-untyped-def]
-    """seen (OUT, bool [n_columns, 256]) of the columns from start to stop; rows: uint8 [>= n_columns, n_rows]; columns:
-    int64 [n_columns], their rows."""
+def mark(rows, columns, limit, start, stop, seen):  # type: ignore[no-untyped-def]
+    """seen (OUT, bool [n_columns, 256]) of the columns from start to stop; of one that has more than `limit` entries,
+    more than so many. rows: uint8 [>= n_columns, n_rows]; columns: int64 [n_columns], their rows."""
     for column in range(start, stop):
         row, own = rows[columns[column]], seen[column]
-        for i in range(row.shape[0]):
-            own[row[i]] = True
+        for first in range(0, row.shape[0], MARKED):
+            part = row[first : first + MARKED]
+            for i in range(part.shape[0]):
+                own[part[i]] = True
+            n_found = 0
+            for entry in range(ENTRIES):
+                n_found += own[entry]
+            if n_found > limit:
+                break
 
 
 @kernel

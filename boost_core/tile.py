@@ -9,7 +9,7 @@ no floats, no hashes, no search. Kernels see them as signed: a difference that w
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,15 @@ class Tile:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @cached_property
+    def span(self) -> tuple[int, int] | None:
+        """The least and the greatest of integers; None of floats and of no values."""
+        if self.values.dtype.kind not in "iu" or not len(self):
+            return None
+        if self.values.dtype.itemsize == 1:  # as good as any
+            return int(np.iinfo(self.values.dtype).min), int(np.iinfo(self.values.dtype).max)
+        return int(self.values.min()), int(self.values.max())
 
     def rows(self, start: int, stop: int) -> "Tile":
         """Those from start to stop."""
@@ -131,16 +140,14 @@ class Window:
 
 def window_of(tiles: Sequence[Tile]) -> Window | None:
     """Of a column; None where it does not hold whole numbers close together."""
-    held = [tile.values for tile in tiles if len(tile)]
-    if not held or any(values.dtype != held[0].dtype or values.dtype.kind not in "iu" for values in held):
+    held = [tile for tile in tiles if len(tile)]
+    spans = [tile.span for tile in held if tile.span is not None]
+    if not held or len(spans) < len(held) or any(tile.values.dtype != held[0].values.dtype for tile in held):
         return None
-    type_ = held[0].dtype
-    if type_.itemsize == 1:
-        return Window(type_, int(np.iinfo(type_).min), 256)
-    least, most = min(int(values.min()) for values in held), max(int(values.max()) for values in held)
+    least, most = min(low for low, _ in spans), max(high for _, high in spans)
     if most - least >= max(min(sum(map(len, held)) // 2, MOST_SPAN), LEAST_SPAN) or max(-least, most) > EXACT:
         return None
-    return Window(type_, least, most - least + 1)
+    return Window(held[0].values.dtype, least, most - least + 1)
 
 
 def add_tile(distinct: Distinct, tile: Tile) -> None:

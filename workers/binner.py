@@ -159,7 +159,7 @@ class Binner:
 
         def sample(start: int, stop: int) -> None:
             for row in range(start, stop):
-                own[row] = values[row].sample(sampled)
+                values[row].sample(sampled, own[row])
 
         self._team.over(len(values), SAMPLE_WORK * own.size, sample)
         # members' parts of the sample have different lengths

@@ -39,7 +39,7 @@ class ByteBlock:
 
     def thresholds(self, sampled: NDArray[np.int64], max_bins: int, collective: Collective) -> list[Floats]:
         """Of those columns that are such on all members; only these are left. sampled: rows in the quantile sample."""
-        seen = self._agree(collective)
+        seen = self._agree(max_bins, collective)
         crowded = seen.sum(axis=1) > max_bins
         if crowded.any():
             seen[crowded] = collective.sum(self._counted(self.columns[crowded], sampled).reshape(-1)).reshape(
@@ -54,12 +54,12 @@ class ByteBlock:
         self._team.over(len(seen), ENTRY_WORK * seen.size, part)
         return [row[:n] for row, n in zip(found, n_found.tolist(), strict=True)]
 
-    def _agree(self, collective: Collective) -> NDArray[np.int64]:
-        """Entries that any member has seen, 1 or 0, [n_columns, 256]."""
+    def _agree(self, limit: int, collective: Collective) -> NDArray[np.int64]:
+        """Entries that any member has seen, 1 or 0, [n_columns, 256]; of more than `limit`, more than so many."""
         own = np.zeros((len(self.columns), ENTRIES), np.bool_)
 
         def part(start: int, stop: int) -> None:
-            mark(self._bins, self.columns, start, stop, own)
+            mark(self._bins, self.columns, limit, start, stop, own)
 
         self._team.over(len(own), CELL_WORK * len(own) * self._bins.shape[1], part)
         if not self._may:

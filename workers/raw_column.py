@@ -36,7 +36,9 @@ def tile_of(part: pa.Array) -> Tile:
     elif pa.types.is_float16(part.type):
         part = part.cast(pa.float32())
     if part.null_count == 0:
-        return Tile(part.to_numpy(zero_copy_only=True))
+        tile = Tile(part.to_numpy(zero_copy_only=True))
+        _ = tile.span  # is wanted later, and found fastest while the values are in the nearest caches
+        return tile
     bits, buffer = part.buffers()
     values = pa.Array.from_buffers(part.type, len(part), [None, buffer], 0, part.offset).to_numpy(zero_copy_only=True)
     flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=part.offset + len(part), bitorder="little")
@@ -81,24 +83,30 @@ class RawColumn:
                 tile = part.rows(low, high)
                 yield tile if self.kept is None else tile.taken(self.kept[first + low : first + high])
 
-    def taken(self, rows: NDArray[np.int64]) -> Iterator[Tile]:
-        """Some rows; rows: ascending, counting those in use."""
+    def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tile, NDArray[np.int64]]]:
+        """By part which of its rows are among some; rows: ascending, counting those in use."""
         if self.kept is not None:
             rows = np.flatnonzero(self.kept)[rows]
-        elif len(rows) == self.n_rows:
-            yield from self.parts
-            return
-        low = 0
-        for part, first, high in zip(
-            self.parts, self.edges, np.searchsorted(rows, self.edges[1:]).tolist(), strict=False
-        ):
-            yield part.taken(rows[low:high] - first)
+        low, ends = 0, np.searchsorted(rows, self.edges[1:]).tolist()
+        for part, first, high in zip(self.parts, self.edges, ends, strict=False):
+            yield part, rows[low:high] - first if first else rows[low:high]
             low = high
 
-    def sample(self, rows: NDArray[np.int64]) -> Floats:
-        """Values of some rows, float64 like rows; rows: ascending, counting those in use."""
-        return np.concatenate([np.empty(0), *(tile.floats() for tile in self.taken(rows))])
+    def sample(self, rows: NDArray[np.int64], values: Floats) -> None:
+        """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
+        at = 0
+        for part, places in self._places(rows):
+            out = values[at : at + len(places)]
+            if part.values.dtype == np.float64 and part.valid is None:
+                np.take(part.values, places, out=out, mode="clip")  # places are inside: it would copy to check that
+            else:
+                out[:] = part.taken(places).floats()
+            at += len(places)
 
     def tally(self, rows: NDArray[np.int64]) -> Tally:
-        """Distinct values of some rows, and how often each occurs."""
-        return tally_of(self.sample(rows)) if self.window is None else self.window.tally(list(self.taken(rows)))
+        """Distinct values of some rows, and how often each occurs; rows: ascending, counting those in use."""
+        if self.window is None:
+            values = np.empty(len(rows))
+            self.sample(rows, values)
+            return tally_of(values)
+        return self.window.tally([part.taken(places) for part, places in self._places(rows)])
