@@ -83,7 +83,8 @@ class Window:
 
     def numbers(self, offsets: NDArray[np.int64]) -> Floats:
         """What stands at offsets, as float64. A sum that wraps around is right in its type."""
-        return (offsets.astype(self.type_) + np.array(self.least).astype(self.type_)).astype(np.float64)
+        found: Floats = (offsets.astype(self.type_) + np.array(self.least).astype(self.type_)).astype(np.float64)
+        return found
 
     @property
     def signed(self) -> tuple[str, int, int]:

@@ -36,7 +36,7 @@ from workers.job import Assignment
 from workers.raw_column import RawColumn
 from workers.reading import RangeReader
 
-BLOCK_BYTES = 32 << 20  # raw values of a block on one member, floats as float64
+BLOCK_BYTES = 64 << 20  # raw values of a block on one member, floats as float64
 WIDTHS = {
     "bool": 1,
     "int8": 1,
@@ -140,8 +140,8 @@ class Binner:
         distinct = self._agree_on_distinct(values)
         crowded = [place for place, found in enumerate(distinct) if found is None]
         # values that a table counts are exchanged with their counts, others as they are
-        listed = np.array([values[place].window is None and len(sampled) > 0 for place in crowded], np.int64)
-        listed = self._collective.max(listed) > 0
+        own = np.array([values[place].window is None and len(sampled) > 0 for place in crowded], np.int64)
+        listed = self._collective.max(own) > 0
         found = iter(self._quantiles([values[place] for place in crowded], listed, sampled))
         return [next(found) if each is None else midpoints(each) for each in distinct]
 

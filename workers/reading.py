@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from boost_core.model import Label
 from boost_core.shard import RowRange
-from boost_core.team import PARTS_A_THREAD, Team
+from boost_core.team import Team
 from boost_core.tile import Tile, window_of
 from workers.data_plan import TableRows, is_numeric, plain_labels
 from workers.errors import Location
@@ -26,6 +26,7 @@ DECODING, LABELLING = 16, 64  # element operations that it takes to decode a val
 # Decoded in one call at most, and what a value of any type takes meanwhile: 47 million cells of 784 columns in one row
 # group took 0.20 s on one thread with all columns in one call, 0.11 s with 1 to 16.
 READ_BYTES, DECODED_BYTES = 4 << 20, 8
+SHARES_A_THREAD = 4  # of decoding
 Piece = tuple[str, int, int, int]  # path, row group, start and stop within it
 
 
@@ -88,7 +89,7 @@ class RangeReader:
         """Numeric columns of the ranges' rows in their order, decoded by all threads of the team."""
         runs = [(*place, list(pieces)) for place, pieces in groupby(self._pieces, key=lambda piece: piece[:2])]
         # a row group's columns are shared among the threads where there are fewer groups than threads have turns
-        n_shares = min(-(-PARTS_A_THREAD * self._team.threads // max(len(runs), 1)), max(len(names), 1))
+        n_shares = min(-(-SHARES_A_THREAD * self._team.threads // max(len(runs), 1)), max(len(names), 1))
         found: list[list[list[Tile]]] = [[[] for _ in runs] for _ in names]
 
         def share(start: int, stop: int) -> None:
