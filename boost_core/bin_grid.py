@@ -10,6 +10,7 @@ with 255 bins of normal values on an EPYC); here no branch depends on a value (2
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from boost_core.jit import inner, kernel
 CELLS = 4096  # one byte each: they stay in the nearest cache beside the thresholds
 BY_EXPONENT = -1.0  # in place of a scale
 CHUNK = 1024  # values whose cells are found before their thresholds are looked up
+EVERY = np.empty(0, np.bool_)  # in place of a mask: nothing is left out
 FINE = 40  # bits of a float that the finest cells by exponent leave out
 
 Floats = NDArray[np.float64]
@@ -39,10 +41,13 @@ class BinGrid:
     first: NDArray[np.uint8]
     layout: Layout
 
-    def bins(self, values: Floats, codes: NDArray[np.uint8]) -> bool:
-        """codes (OUT, like values): the bin of each value; whether one was missing."""
+    def bins(self, values: NDArray[Any], codes: NDArray[np.uint8], valid: NDArray[np.bool_] = EVERY) -> bool:
+        """codes (OUT, like values): the bin of each value; whether one was missing.
+
+        values: float64 or float32; valid: bool like values, false where one is missing; empty: none but NaN.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # both mean an end of the grid
-            return bool(_look_up(values, self.padded, self.first, self.layout, codes))
+            return bool(_look_up(values, valid, self.padded, self.first, self.layout, codes))
 
 
 def make_grid(thresholds: Floats) -> BinGrid:
@@ -150,15 +155,27 @@ def _cells_of(values, layout, cells):  # type: ignore[no-untyped-def]
     return missing
 
 
+@inner
+def _drop(valid, part):  # type: ignore[no-untyped-def]
+    """part (IN, OUT): NaN where not valid."""
+    for i in range(valid.shape[0]):
+        part[i] = part[i] if valid[i] else np.nan
+
+
 @kernel
-def _look_up(values, padded, first, layout, codes):  # type: ignore[no-untyped-def]
-    """codes (OUT, uint8 [n]): bins of float64 values [n]; returns whether one is NaN. layout: see BinGrid."""
+def _look_up(values, valid, padded, first, layout, codes):  # type: ignore[no-untyped-def]
+    """codes (OUT, uint8 [n]): bins of values [n]; returns whether one is missing. valid: bool [n], or empty; layout:
+    see BinGrid."""
     steps, m = layout[3], layout[4]
-    cells = np.empty(CHUNK, np.int32)
+    cells, floats = np.empty(CHUNK, np.int32), np.empty(CHUNK, np.float64)
     missing = 0
     for start in range(0, values.shape[0], CHUNK):
-        part = values[start : start + CHUNK]
-        out = codes[start : start + CHUNK]
+        given, out = values[start : start + CHUNK], codes[start : start + CHUNK]
+        part = floats[: given.shape[0]]
+        for i in range(given.shape[0]):
+            part[i] = given[i]
+        if valid.shape[0] > 0:
+            _drop(valid[start : start + CHUNK], part)
         absent = _cells_of(part, layout, cells)
         if steps == 1:  # no two thresholds share a cell
             for i in range(part.shape[0]):

@@ -6,7 +6,7 @@
 A cut at bin b sends codes 0..b left, so "x >= threshold[b] goes right". The code m + 1 means missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +24,10 @@ SAMPLE_CELLS = 1 << 25  # bounds the sample's memory (256 MB) where there are ve
 SLOTS = 1024  # of the table that counts distinct values: a power of two, at least 4 times MAX_BINS
 HASH_TILE = 1024  # rows whose hashes are in work at a time: 8 KB
 
+NUMBERED = 65_536  # rows whose numbers are made at a time
+
 Floats = NDArray[np.float64]
+NumbersOf = Callable[[int, int], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -134,70 +137,105 @@ def distinct_values(values: Floats, limit: int) -> tuple[Floats, bool]:
     return distinct.values(), bool(np.isnan(values).any())
 
 
-def midpoints(distinct: Floats) -> Floats:
-    """A threshold between each two neighbours a < b: their midpoint if it is finite and above a, else b."""
-    return _between(distinct[:-1], distinct[1:])
+@dataclass(frozen=True)
+class Tally:
+    """Distinct values of a column in order, float64 without NaN, and how often each occurs, int64."""
 
+    values: Floats
+    counts: NDArray[np.int64]
 
-def _between(low: Floats, high: Floats) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = low * 0.5 + high * 0.5
-    usable = np.isfinite(middle) & (middle > low) & (middle <= high)
-    return np.asarray(np.where(usable, middle, high))
+    @property
+    def n(self) -> int:
+        """Values in all."""
+        return int(self.counts.sum())
 
 
 @kernel
-def _count_distinct(values, table, counts):  # type: ignore[no-untyped-def]
-    """How often each value occurs, in an open-addressed table (table: OUT, NaN = free; counts: OUT); NaN is skipped.
-
-    Returns how many distinct ones there are, or -1 if they are more than half of the table's slots.
-    """
-    n_distinct = 0
-    for i in range(values.shape[0]):
-        value = values[i] + 0.0  # -0.0 and 0.0 are one value
+def _runs(ordered, values, counts):  # type: ignore[no-untyped-def]
+    """values, counts (OUT, like ordered): of ascending values, NaN last, the distinct ones; returns how many."""
+    found = 0
+    for i in range(ordered.shape[0]):
+        value = ordered[i] + 0.0  # -0.0 and 0.0 are one value
         if value != value:
-            continue
-        slot = _slot(value)
-        while table[slot] == table[slot] and table[slot] != value:
-            slot = (slot + 1) & (SLOTS - 1)
-        if table[slot] != value:
-            table[slot] = value
-            n_distinct += 1
-            if n_distinct > SLOTS // 2:
-                return -1
-        counts[slot] += 1
-    return n_distinct
+            break
+        if found > 0 and value == values[found - 1]:
+            counts[found - 1] += 1
+        else:
+            values[found], counts[found] = value, 1
+            found += 1
+    return found
 
 
-def _ranked(sample: Floats) -> tuple[Floats, NDArray[np.int64], int]:
-    """Distinct values of a sample in order, how many lie before each, and how many there are in all; without NaN.
+def tally_of(sample: Floats) -> Tally:
+    """Of values in any order; NaN is left out."""
+    ordered = np.sort(np.ascontiguousarray(sample, np.float64))
+    values, counts = np.empty(len(ordered)), np.empty(len(ordered), np.int64)
+    found = int(_runs(ordered, values, counts))
+    return Tally(values[:found], counts[:found])
 
-    Few are counted, which takes a third of the time of sorting all; many are sorted.
+
+def merged(tallies: Sequence[Tally]) -> Tally:
+    """Of all values that were counted."""
+    if len(tallies) == 1:
+        return tallies[0]
+    values, place = np.unique(np.concatenate([each.values for each in tallies]), return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, place, np.concatenate([each.counts for each in tallies]))
+    return Tally(values, counts)
+
+
+@inner
+def _between(low, high):  # type: ignore[no-untyped-def]
+    """The midpoint of low < high if it is finite and above low, else high."""
+    middle = low * 0.5 + high * 0.5
+    return middle if np.isfinite(middle) and low < middle <= high else high
+
+
+@kernel
+def fill_midpoints(distinct, middles):  # type: ignore[no-untyped-def]
+    """middles (OUT): one less."""
+    for i in range(middles.shape[0]):
+        middles[i] = _between(distinct[i], distinct[i + 1])
+
+
+def midpoints(distinct: Floats) -> Floats:
+    """A threshold between each two neighbours a < b: their midpoint if it is finite and above a, else b."""
+    middles = np.empty(max(len(distinct) - 1, 0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        fill_midpoints(distinct, middles)
+    return middles
+
+
+@kernel
+def quantiles(values, counts, n, max_bins, thresholds):  # type: ignore[no-untyped-def]
+    """thresholds (OUT, at least max_bins - 1): one before each distinct value that holds a target rank; returns how
+    many there are. counts: > 0, n in all.
     """
-    table, counts = np.full(SLOTS, np.nan), np.zeros(SLOTS, np.int64)
-    with np.errstate(over="ignore"):  # the hash wraps around
-        n_distinct = int(_count_distinct(sample, table, counts))
-    if n_distinct >= 0:
-        order = np.argsort(table)[:n_distinct]  # NaN comes last
-        ends = np.cumsum(counts[order])
-        return table[order], ends - counts[order], int(counts.sum())
-    ordered = np.sort(sample)
-    ordered = ordered[: np.searchsorted(ordered, np.inf, side="right")] + 0.0
-    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    return ordered[first], first, len(ordered)
+    place, after, found, last = 0, counts[0], 0, 0  # after: how many come before the next value
+    for part in range(1, max_bins):
+        target = part * n // max_bins
+        while after <= target:
+            place += 1
+            after += counts[place]
+        if place > last:
+            thresholds[found] = _between(values[place - 1], values[place])
+            found, last = found + 1, place
+    return found
+
+
+def quantiles_of(tally: Tally, max_bins: int) -> Floats:
+    """At most max_bins - 1 thresholds that split what was counted into bins of about equal mass."""
+    if len(tally.values) <= max_bins:
+        return midpoints(tally.values)
+    thresholds = np.empty(max_bins - 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = int(quantiles(tally.values, tally.counts, tally.n, max_bins, thresholds))
+    return thresholds[:found]
 
 
 def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
-    """At most max_bins - 1 thresholds that split a sample into bins of about equal mass. sample: unsorted; NaN is left
-    out."""
-    distinct, first, n = _ranked(np.ascontiguousarray(sample, np.float64))
-    if distinct.shape[0] <= max_bins:
-        return midpoints(distinct)
-    targets = (np.arange(1, max_bins, dtype=np.int64) * n) // max_bins
-    # the boundary before the distinct value that holds the target rank
-    boundaries = np.unique(np.searchsorted(first, targets, side="right") - 1)
-    above = boundaries[boundaries > 0]
-    return _between(distinct[above - 1], distinct[above])
+    """The same of a sample: unsorted; NaN is left out."""
+    return quantiles_of(tally_of(sample), max_bins)
 
 
 @kernel
@@ -226,55 +264,69 @@ def bin_column(values: Floats, thresholds: Floats, codes: NDArray[np.uint8]) -> 
     return make_grid(thresholds).bins(values, codes)
 
 
+@inner
+def _hash_on(codes, states):  # type: ignore[no-untyped-def]
+    """states (IN, OUT): of rows, with one more of their bins."""
+    for i in range(codes.shape[0]):
+        states[i] = (states[i] ^ np.uint64(codes[i])) * np.uint64(0x100000001B3)
+
+
 @kernel
 def _row_hashes(bins, labels, row_numbers, start, stop):  # type: ignore[no-untyped-def]
-    """Wrap-around sum over the rows from start to stop of a hash of (global row number, bins, label).
+    """Wrap-around sum over the rows from start to stop of a hash of (global row number, bins, label); row_numbers: of
+    these rows only.
 
     A tile of rows at a time, its features one after another: each is then read along its rows.
     """
     total = np.uint64(0)
     states = np.empty(HASH_TILE, np.uint64)
     for first in range(start, stop, HASH_TILE):
-        n = min(stop - first, HASH_TILE)
-        for i in range(n):
-            states[i] = mix64(np.uint64(row_numbers[first + i]) + np.uint64(0x9E3779B97F4A7C15))
+        end = min(stop, first + HASH_TILE)
+        numbers, own = row_numbers[first - start : end - start], labels[first:end]
+        for i in range(numbers.shape[0]):
+            states[i] = mix64(np.uint64(numbers[i]) + np.uint64(0x9E3779B97F4A7C15))
         for j in range(bins.shape[0]):
-            for i in range(n):
-                states[i] = (states[i] ^ np.uint64(bins[j, first + i])) * np.uint64(0x100000001B3)
-        for i in range(n):
-            total += mix64(states[i] ^ (np.uint64(labels[first + i]) << np.uint64(32)))
+            _hash_on(bins[j, first:end], states)
+        for i in range(numbers.shape[0]):
+            total += mix64(states[i] ^ (np.uint64(own[i]) << np.uint64(32)))
     return total
 
 
-def _hashes(table: tuple[NDArray[np.uint8], NDArray[np.int32]], row_numbers: NDArray[np.int64], team: Team) -> int:
+def _hashes(table: tuple[NDArray[np.uint8], NDArray[np.int32]], numbers: NumbersOf, team: Team) -> int:
     """The same of a table (bins, labels), by parts of its rows."""
     bins, labels = table
 
     def part(start: int, stop: int) -> int:
+        total = 0
         with np.errstate(over="ignore"):  # the hash wraps around
-            return int(_row_hashes(bins, labels, row_numbers, start, stop))
+            for first in range(start, stop, NUMBERED):
+                end = min(first + NUMBERED, stop)
+                total += int(_row_hashes(bins, labels, numbers(first, end), first, end))
+        return total
 
-    return sum(team.over(len(labels), 2 * bins.size + 16 * len(labels), part))
+    return sum(team.over(len(labels), (bins.size + 16 * len(labels)) // 2, part))
 
 
 def fingerprint(
     bins: NDArray[np.uint8],
     labels: NDArray[np.int32],
-    row_numbers: NDArray[np.int64],
+    row_numbers: NDArray[np.int64] | NumbersOf,
     weights: NDArray[np.int64] | None = None,
     sets: NDArray[np.uint8] | None = None,
     team: Team | None = None,
 ) -> int:
     """This member's part of the data fingerprint; parts are added modulo 2**64.
 
-    weights: copies of weighted rows; sets: uint8 [n_rows, n_labels] of multi-label data.
+    row_numbers: of the rows, or a function of two of their places that gives those between; weights: copies of weighted
+    rows; sets: uint8 [n_rows, n_labels] of multi-label data.
     """
     team = team or Team(1)
-    found = _hashes((bins, labels), row_numbers, team)
+    numbers = row_numbers if callable(row_numbers) else lambda start, stop: row_numbers[start:stop]
+    found = _hashes((bins, labels), numbers, team)
     # the rows' weights and sets like tables of their own, told apart by what stands for their labels
     if weights is not None:
         bytes_ = np.ascontiguousarray(weights.astype("<i8")).view(np.uint8).reshape(-1, 8)
-        found += _hashes((np.ascontiguousarray(bytes_.T), labels + np.int32(1)), row_numbers, team)
+        found += _hashes((np.ascontiguousarray(bytes_.T), labels + np.int32(1)), numbers, team)
     if sets is not None:
-        found += _hashes((np.ascontiguousarray(sets.T), labels + np.int32(2)), row_numbers, team)
+        found += _hashes((np.ascontiguousarray(sets.T), labels + np.int32(2)), numbers, team)
     return found % (1 << 64)

@@ -14,7 +14,7 @@ from boost_core.cut import RECORD_FIELDS, feature_edges, slice_features
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
-from boost_core.jit import JIT_DISABLED
+from boost_core.jit import JIT_DISABLED, kernel
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
@@ -80,15 +80,21 @@ class Grower:
         return self._gang.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
 
 
+@kernel
+def _number(order):  # type: ignore[no-untyped-def]
+    """order (OUT): 0, 1, 2 ..."""
+    for i in range(order.shape[0]):
+        order[i] = i
+
+
 class _LoneGrower:
     """Arrays of lone growth, kept over the rounds."""
 
     def __init__(self, shard: Shard, binning: Binning, team: Team) -> None:
         self._shard, self._team = shard, team
         self.offer(binning)
-        self._rows = np.arange(shard.n_rows, dtype=np.int32)
-        self._order = np.empty_like(self._rows)
-        self._scratch = np.empty_like(self._rows)
+        self._order = np.empty(shard.n_rows, np.int32)
+        self._scratch = np.empty_like(self._order)
         self._hists = np.empty((0, 0, 0), np.int64)
 
     def offer(self, binning: Binning) -> None:
@@ -133,7 +139,7 @@ class _LoneGrower:
             (gains.values.reshape(-1), gains.mass, sums, gains.total_mass),
             new_crew(n_blocks),
         )
-        self._order[:] = self._rows
+        _number(self._order)
 
         bell = self._team.bell()
 

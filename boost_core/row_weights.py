@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 WEIGHT_BITS = 20
 MOST_ZEROS = 1 << 10  # trailing zero bits of no weight at all
 
+COUNTED = 65_536  # labels at a time: NumPy makes int64 of them
+
 
 def copies_of(weights: Floats, collective: Collective) -> Integers:
     """How many copies each row counts for, int64 [n_rows], at least 1; weights: float64 [n_rows] > 0, finite.
@@ -52,9 +54,11 @@ def _common_zeros(copies: Integers) -> int:
 
 def class_mass(labels: NDArray[np.int32], copies: Integers | None, n_classes: int) -> Integers:
     """Rows of each class, a row counted as often as its copies, int64 [n_classes]; copies None: once."""
-    if copies is None:
-        return np.bincount(labels, minlength=n_classes).astype(np.int64)
     mass = np.zeros(n_classes, np.int64)
+    if copies is None:
+        for start in range(0, len(labels), COUNTED):
+            mass += np.bincount(labels[start : start + COUNTED], minlength=n_classes)
+        return mass
     np.add.at(mass, labels, copies)
     return mass
 

@@ -1,11 +1,24 @@
 """What a member of a gang holds of the data: binned features and labels of its rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 RowRange = tuple[int, int]
+
+
+def numbers_in(ranges: Sequence[RowRange], start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+    """Of the row numbers in ranges, one behind the other, those from start to stop, int64."""
+    parts, first = [np.empty(0, np.int64)], 0
+    for low, high in ranges:
+        size = high - low
+        begin, end = max(start - first, 0), min((size if stop is None else stop - first), size)
+        if begin < end:
+            parts.append(np.arange(low + begin, low + end, dtype=np.int64))
+        first += size
+    return parts[1] if len(parts) == 2 else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -35,12 +48,11 @@ class Shard:
     def n_features(self) -> int:
         return int(self.bins.shape[0])
 
-    def row_numbers(self) -> NDArray[np.int64]:
-        """Global row number of every row, int64 [n_rows]."""
+    def row_numbers(self, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Global row numbers of the rows from start to stop, all by default, int64."""
         if self.numbers is not None:
-            return self.numbers
-        parts = [np.arange(start, stop, dtype=np.int64) for start, stop in self.row_ranges]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+            return self.numbers[start:stop]
+        return numbers_in(self.row_ranges, start, stop)
 
     def range_edges(self) -> NDArray[np.int64]:
         """Where each range's rows begin among this member's, and where the last ones end, int64 [ranges + 1]."""

@@ -6,34 +6,49 @@ the block is binned and dropped. Every member goes through the same blocks, also
 Threads share a block by columns and, where these are few, by ranges of their rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.bin_grid import BinGrid, make_grid
 from boost_core.binning import (
+    NUMBERED,
     Binning,
     Distinct,
     Floats,
+    NumbersOf,
+    Tally,
     make_binning,
+    merged,
     midpoints,
     quantile_thresholds,
+    quantiles_of,
     sample_rows,
 )
 from boost_core.collective import Collective
+from boost_core.model import Feature
 from boost_core.team import PARTS_A_THREAD, Team
-from boost_core.tile import add_tile, bin_tile
+from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_binner
+from workers.byte_binning import ByteBlock
 from workers.job import Assignment
-from workers.raw_column import TILE_ROWS, RawColumn
+from workers.raw_column import RawColumn
 from workers.reading import RangeReader
 
-BLOCK_BYTES = 32 << 20  # raw values of a block on one member, as float64
+BLOCK_BYTES = 64 << 20  # raw values of a block on one member, floats as float64
+WIDTHS = {
+    "bool": 1,
+    "int8": 1,
+    "uint8": 1,
+    "int16": 2,
+    "uint16": 2,
+    "int32": 4,
+    "uint32": 4,
+}  # bytes of a value, else 8
 LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
 # Element operations, roughly: of a cell, of a sampled value, of a grid.
-DISTINCT_WORK, BIN_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 32, 30_000
+DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 4, 32, 30_000
 
 
 @dataclass(frozen=True)
@@ -45,11 +60,17 @@ class Binned:
     valid: NDArray[np.uint8]
 
 
-def blocks_of(n_features: int, n_rows: int, size: int) -> list[range]:
-    """Column blocks, the same on every member: rows are counted as if spread evenly."""
-    rows_each = max(n_rows // size, 1)
-    width = max(BLOCK_BYTES // (8 * rows_each), LEAST_COLUMNS)
-    return [range(first, min(first + width, n_features)) for first in range(0, n_features, width)]
+def blocks_of(types: Sequence[str], n_rows: int, size: int) -> list[range]:
+    """Column blocks, the same on every member: rows are counted as if spread evenly. types: of the columns."""
+    most = BLOCK_BYTES // max(n_rows // size, 1)  # bytes of a row
+    blocks: list[range] = []
+    first, width = 0, 0
+    for column, type_ in enumerate(types):
+        if column - first >= LEAST_COLUMNS and width + WIDTHS.get(type_, 8) > most:
+            blocks.append(range(first, column))
+            first, width = column, 0
+        width += WIDTHS.get(type_, 8)
+    return [*blocks, range(first, len(types))] if types else []
 
 
 class Binner:
@@ -61,55 +82,114 @@ class Binner:
         self._assignment, self._collective, self._team, self._clock = assignment, collective, team, clock
         self._max_bins = assignment.job.config.max_bins
 
-    def run(self, train: RangeReader, valid: RangeReader | None, row_numbers: NDArray[np.int64]) -> Binned:
-        """Read and bin all features; row_numbers: global ones of the training rows."""
+    def run(self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf) -> Binned:
+        """Read and bin all features; numbers: global ones of the training rows from a place to another."""
         job = self._assignment.job
-        names = [feature.name for feature in job.plan.features]
-        n_rows, n_features = job.plan.n_train, len(names)
-        sampled = np.flatnonzero(sample_rows(row_numbers, n_rows, n_features, job.config.seed))
+        features = job.plan.features
+        n_features = len(features)
+        sampled = self._sampled_rows(train.n_rows, numbers)
         train_bins = np.empty((n_features, train.n_rows), np.uint8)
         valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)
         thresholds: list[Floats] = []
         has_missing: list[bool] = []
-        for block in blocks_of(n_features, n_rows, self._assignment.size):
-            columns = [names[feature] for feature in block]
-            values = self._read(train, columns)
-            found = self._thresholds(values, sampled)
-            grids = _grids(found, self._team)
-            missing = bin_columns(values, grids, self._team, train_bins[block.start : block.stop])
-            has_missing += [bool(flag) for flag in self._collective.max(missing)]
+        for block in blocks_of([feature.type for feature in features], job.plan.n_train, self._assignment.size):
+            some = features[block.start : block.stop]
+            own = train_bins[block.start : block.stop]
+            found, missing = self._bin(self._read(train, some), some, sampled, own)
             if valid is not None:
-                bin_columns(self._read(valid, columns), grids, self._team, valid_bins[block.start : block.stop])
+                bin_block(self._read(valid, some), some, found, self._team, valid_bins[block.start : block.stop])
             thresholds += found
+            has_missing += missing
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
-    def _read(self, reader: RangeReader, columns: list[str]) -> list[RawColumn]:
+    def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
+        """Places of this member's training rows that are in the quantile sample."""
+        plan, seed = self._assignment.job.plan, self._assignment.job.config.seed
+
+        def part(start: int, stop: int) -> list[NDArray[np.int64]]:
+            edges = [*range(start, stop, NUMBERED), stop]
+            masks = [sample_rows(numbers(*each), plan.n_train, len(plan.features), seed) for each in pairwise(edges)]
+            return [np.flatnonzero(mask) + first for mask, first in zip(masks, edges, strict=False)]
+
+        return np.concatenate([np.empty(0, np.int64), *chain.from_iterable(self._team.over(n_own, 4 * n_own, part))])
+
+    def _read(self, reader: RangeReader, features: Sequence[Feature]) -> list[RawColumn]:
         self._clock("read")
-        values = reader.columns(columns)
+        values = reader.columns([feature.name for feature in features])
         self._clock("bin")
         return values
+
+    def _bin(
+        self, values: list[RawColumn], features: Sequence[Feature], sampled: NDArray[np.int64], bins: NDArray[np.uint8]
+    ) -> tuple[list[Floats], list[bool]]:
+        """bins (OUT) of a block of training rows; thresholds, and whether any member misses a value, of its columns."""
+        narrow = ByteBlock(values, [feature.type for feature in features], bins, self._team)
+        narrow.put()
+        of_bytes = narrow.thresholds(sampled, self._max_bins, self._collective)
+        narrow.bin(of_bytes)
+        others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+        rest = [values[column] for column in others]
+        of_others = self._thresholds(rest, sampled)
+        missing = np.zeros(len(values), np.int64)
+        missing[others] = bin_columns(rest, of_others, self._team, [bins[column] for column in others])
+        found = dict(zip([*narrow.columns.tolist(), *others], [*of_bytes, *of_others], strict=True))
+        return [found[column] for column in range(len(values))], [bool(flag) for flag in self._collective.max(missing)]
 
     def _thresholds(self, values: list[RawColumn], sampled: NDArray[np.int64]) -> list[Floats]:
         """Thresholds of a block's columns; sampled: this member's rows that are in the quantile sample."""
         distinct = self._agree_on_distinct(values)
         crowded = [place for place, found in enumerate(distinct) if found is None]
-        own = np.empty((len(crowded), len(sampled)))
+        # values that a table counts are exchanged with their counts, others as they are
+        own = np.array([values[place].window is None and len(sampled) > 0 for place in crowded], np.int64)
+        listed = self._collective.max(own) > 0
+        found = iter(self._quantiles([values[place] for place in crowded], listed, sampled))
+        return [next(found) if each is None else midpoints(each) for each in distinct]
+
+    def _quantiles(
+        self, values: list[RawColumn], listed: NDArray[np.bool_], sampled: NDArray[np.int64]
+    ) -> Iterator[Floats]:
+        """Thresholds of crowded columns by a sample of their rows. listed: bool like values."""
+        lists = self._sampled([column for column, as_list in zip(values, listed, strict=True) if as_list], sampled)
+        counts = self._counted([column for column, as_list in zip(values, listed, strict=True) if not as_list], sampled)
+        return (next(lists) if as_list else next(counts) for as_list in listed)
+
+    def _sampled(self, values: list[RawColumn], sampled: NDArray[np.int64]) -> Iterator[Floats]:
+        """By the sampled values of all members."""
+        own = np.empty((len(values), len(sampled)))
 
         def sample(start: int, stop: int) -> None:
             for row in range(start, stop):
-                values[crowded[row]].take(sampled, own[row])
+                values[row].sample(sampled, own[row])
 
-        self._team.over(len(crowded), SAMPLE_WORK * own.size, sample)
+        self._team.over(len(values), SAMPLE_WORK * own.size, sample)
         # members' parts of the sample have different lengths
-        gathered = self._collective.all_gather(own.reshape(-1))
-        every = [part.reshape(len(crowded), part.size // max(len(crowded), 1)) for part in gathered]
+        gathered = self._collective.all_gather(own.reshape(-1)) if len(values) else [own]
+        every = [part.reshape(len(values), part.size // max(len(values), 1)) for part in gathered]
 
         def quantiles(start: int, stop: int) -> list[Floats]:
             return [quantile_thresholds(joined([e[row] for e in every]), self._max_bins) for row in range(start, stop)]
 
         work = SAMPLE_WORK * sum(part.size for part in every)
-        found = chain.from_iterable(self._team.over(len(crowded), work, quantiles))
-        return [next(found) if each is None else midpoints(each) for each in distinct]
+        return chain.from_iterable(self._team.over(len(values), work, quantiles))
+
+    def _counted(self, values: list[RawColumn], sampled: NDArray[np.int64]) -> Iterator[Floats]:
+        """By how often each of the sampled values occurs among all members."""
+
+        def tally(start: int, stop: int) -> list[Tally]:
+            return [column.tally(sampled) for column in values[start:stop]]
+
+        work = COUNT_WORK * len(values) * len(sampled)
+        tallies = list(chain.from_iterable(self._team.over(len(values), work, tally)))
+        if not tallies:
+            return iter(())
+        if self._collective.size > 1:
+            all_values = self._gather_ragged([each.values for each in tallies])
+            all_counts = self._gather_ragged([each.counts.astype(np.float64) for each in tallies])
+            tallies = [
+                merged([Tally(*each) for each in zip(found, (n.astype(np.int64) for n in counts), strict=True)])
+                for found, counts in zip(all_values, all_counts, strict=True)
+            ]
+        return (quantiles_of(each, self._max_bins) for each in tallies)
 
     def _agree_on_distinct(self, values: list[RawColumn]) -> list[Floats | None]:
         """All members' distinct values of each column, None where there are more than max_bins."""
@@ -135,7 +215,7 @@ def shares(values: Sequence[RawColumn], team: Team) -> list[tuple[int, int, int]
     """(column, first row, end) of all cells: enough for the team's threads, rows counting also those left out."""
     n_rows = values[0].n_rows if values else 0
     wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1))
-    n_parts = max(min(wanted, n_rows // TILE_ROWS), 1)
+    n_parts = max(min(wanted, n_rows // FEW_ROWS), 1)
     edges = [n_rows * part // n_parts for part in range(n_parts + 1)]
     return [(column, start, stop) for column in range(len(values)) for start, stop in pairwise(edges)]
 
@@ -147,12 +227,8 @@ def distinct_of(values: Sequence[RawColumn], limit: int, team: Team) -> list[Flo
     def part(first: int, last: int) -> list[Floats]:
         found = []
         for column, start, stop in tasks[first:last]:
-            distinct = Distinct(limit)
-            for tile in values[column].tiles(start, stop):
-                add_tile(distinct, tile)
-                if distinct.crowded:
-                    break
-            found.append(distinct.values())
+            tiles, window = values[column].tiles(start, stop), values[column].window
+            found.append(_distinct_floats(tiles, limit) if window is None else _distinct_numbers(tiles, window, limit))
         return found
 
     parts: list[list[Floats]] = [[] for _ in values]
@@ -160,6 +236,23 @@ def distinct_of(values: Sequence[RawColumn], limit: int, team: Team) -> list[Flo
     for (column, *_), found in zip(tasks, chain.from_iterable(team.over(len(tasks), work, part)), strict=True):
         parts[column].append(found)
     return [union_of(each)[: limit + 1] for each in parts]
+
+
+def _distinct_floats(tiles: Iterable[Tile], limit: int) -> Floats:
+    distinct = Distinct(limit)
+    for tile in tiles:
+        add_tile(distinct, tile)
+        if distinct.crowded:
+            break
+    return distinct.values()
+
+
+def _distinct_numbers(tiles: Iterable[Tile], window: Window, limit: int) -> Floats:
+    seen = np.zeros(window.size, np.bool_)
+    for tile in tiles:
+        if window.mark(tile, limit, seen):
+            break
+    return window.numbers(np.flatnonzero(seen))
 
 
 def union_of(parts: Sequence[Floats]) -> Floats:
@@ -172,17 +265,34 @@ def joined(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def bin_block(
+    values: Sequence[RawColumn],
+    features: Sequence[Feature],
+    thresholds: Sequence[Floats],
+    team: Team,
+    bins: NDArray[np.uint8],
+) -> None:
+    """bins (OUT, uint8 [n_columns, n_rows]): of a block of columns by thresholds that are known."""
+    narrow = ByteBlock(values, [feature.type for feature in features], bins, team)
+    narrow.put()
+    narrow.bin([thresholds[column] for column in narrow.columns])
+    others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+    known = [thresholds[column] for column in others]
+    bin_columns([values[column] for column in others], known, team, [bins[column] for column in others])
+
+
 def bin_columns(
-    values: Sequence[RawColumn], grids: Sequence[BinGrid], team: Team, bins: NDArray[np.uint8]
+    values: Sequence[RawColumn], thresholds: Sequence[Floats], team: Team, bins: Sequence[NDArray[np.uint8]]
 ) -> NDArray[np.int64]:
-    """bins (OUT, uint8 [n_columns, n_rows]): of all rows in use; 1 for each column with missing values, else 0."""
+    """bins (OUT, uint8 [n_rows] each): of all rows in use; 1 for each column with missing values, else 0."""
     tasks, missing = shares(values, team), np.zeros(len(values), np.int64)
+    binners = _binners(values, thresholds, team)
 
     def part(first: int, last: int) -> None:
         for column, start, stop in tasks[first:last]:
             at = values[column].n_used(start)
             for tile in values[column].tiles(start, stop):
-                if bin_tile(grids[column], tile, bins[column, at : at + len(tile)]):
+                if binners[column](tile, bins[column][at : at + len(tile)]):
                     missing[column] = 1
                 at += len(tile)
 
@@ -190,22 +300,28 @@ def bin_columns(
     return missing
 
 
-def _grids(thresholds: Sequence[Floats], team: Team) -> list[BinGrid]:
-    def part(start: int, stop: int) -> list[BinGrid]:
-        return [make_grid(each) for each in thresholds[start:stop]]
+def _binners(values: Sequence[RawColumn], thresholds: Sequence[Floats], team: Team) -> list[TileBinner]:
+    """What bins a column's tiles."""
+
+    def part(start: int, stop: int) -> list[TileBinner]:
+        return [
+            tile_binner(column.window, each)
+            for column, each in zip(values[start:stop], thresholds[start:stop], strict=True)
+        ]
 
     return list(chain.from_iterable(team.over(len(thresholds), GRID_WORK * len(thresholds), part)))
 
 
 def bin_stored(
-    rows: RangeReader, names: list[str], binning: Binning, team: Team, clock: Callable[[str], None]
+    rows: RangeReader, features: Sequence[Feature], binning: Binning, team: Team, clock: Callable[[str], None]
 ) -> NDArray[np.uint8]:
     """Bins of rows by thresholds that are known, uint8 [n_features, n_rows]: no other member is asked."""
-    bins = np.empty((len(names), rows.n_rows), np.uint8)
-    for block in blocks_of(len(names), rows.n_rows, 1):
+    bins = np.empty((len(features), rows.n_rows), np.uint8)
+    for block in blocks_of([feature.type for feature in features], rows.n_rows, 1):
         clock("read")
-        values = rows.columns([names[feature] for feature in block])
+        some = features[block.start : block.stop]
+        values = rows.columns([feature.name for feature in some])
         clock("bin")
-        grids = _grids([binning.of_feature(feature) for feature in block], team)
-        bin_columns(values, grids, team, bins[block.start : block.stop])
+        thresholds = [binning.of_feature(feature) for feature in block]
+        bin_block(values, some, thresholds, team, bins[block.start : block.stop])
     return bins

@@ -18,7 +18,7 @@ from boost_core.label_sets import label_mass, usable
 from boost_core.replay import bring_to
 from boost_core.row_weights import class_mass, copies_of, total_mass
 from boost_core.scores import Scores
-from boost_core.shard import RowRange, Shard
+from boost_core.shard import RowRange, Shard, numbers_in
 from boost_core.start import ModelSoFar, Standing, Start, no_standing
 from boost_core.team import Team
 from boost_core.training import LN_TOLERANCE
@@ -69,11 +69,11 @@ class Loader:
             train = self._unbinned(rows, self.assignment.train_ranges)
             if plan.valid is None:
                 valid = None
-                binned = binner.run(rows, None, train.row_numbers())
+                binned = binner.run(rows, None, train.row_numbers)
             else:
                 with RangeReader(plan.valid, self.assignment.valid_ranges, self.team) as valid_rows:
                     valid = self._unbinned(valid_rows, self.assignment.valid_ranges)
-                    binned = binner.run(rows, valid_rows, train.row_numbers())
+                    binned = binner.run(rows, valid_rows, train.row_numbers)
                     valid = replace(valid, bins=binned.valid)
         train = replace(train, bins=binned.train)
         base = self._agreed(train, valid, binned.binning)
@@ -118,8 +118,7 @@ class Loader:
         """Rows without bins. Left out from here on are those of weight 0, and label sets that the algorithm cannot
         learn from. All members call it at the same time."""
         plan, algorithm = self.assignment.job.plan, self.assignment.job.config.algorithm.name
-        numbers = no_rows(ranges).row_numbers()
-        kept = np.ones(numbers.shape[0], np.bool_)
+        kept = np.ones(sum(stop - start for start, stop in ranges), np.bool_)
         if plan.weight is not None:
             kept = positive(rows.floats([plan.weight])[0])
             rows.keep(kept)
@@ -134,7 +133,9 @@ class Loader:
             labels = rows.class_indices(str(plan.label), plan.classes)
         # read again, of the rows that are left
         copies = None if plan.weight is None else copies_of(rows.floats([plan.weight])[0], self.collective)
-        return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, None if kept.all() else numbers[kept], sets)
+        return Shard(
+            np.empty((0, 0), np.uint8), labels, ranges, copies, None if kept.all() else numbers_in(ranges)[kept], sets
+        )
 
     # A later run.
 
@@ -173,11 +174,10 @@ class Loader:
         with RangeReader(table, ranges, self.team) as all_rows:
             whole = self._unbinned(all_rows, ranges)
         n_held = held.n_rows if held else 0
-        moved = no_rows(ranges[first:]).row_numbers()
+        moved = numbers_in(ranges[first:])
         with RangeReader(table, ranges[first:], self.team) as rows:
             rows.keep(np.isin(moved, whole.row_numbers()[n_held:]))
-            names = [feature.name for feature in plan.features]
-            bins = bin_stored(rows, names, binning, self.team, self.clock)
+            bins = bin_stored(rows, plan.features, binning, self.team, self.clock)
         came = Shard(bins, whole.labels[n_held:], ranges[first:])
         if held is not None:
             bins = np.concatenate([held.bins, bins], axis=1) if came.n_rows else held.bins
@@ -213,15 +213,10 @@ def _stacked(first: Scores, second: Scores) -> Scores:
     return Scores(np.concatenate([first.values, second.values]), max(first.reach, second.reach))
 
 
-def no_rows(ranges: tuple[RowRange, ...]) -> Shard:
-    """Nothing but the ranges, which number the rows."""
-    return Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), ranges)
-
-
 def prints_of(train: Shard, valid: Shard | None, team: Team) -> tuple[int, int]:
     """This member's parts of the fingerprints of the training and the validation rows."""
     first, second = (
-        fingerprint(each.bins, each.labels, each.row_numbers(), each.copies, each.sets, team) if each else 0
+        fingerprint(each.bins, each.labels, each.row_numbers, each.copies, each.sets, team) if each else 0
         for each in (train, valid)
     )
     return first, second

@@ -1,9 +1,12 @@
 """What every member of a gang does: read its rows, bin them, compile, train."""
 
+import ctypes
 import resource
 import sys
 import time
 from statistics import median
+
+import pyarrow as pa
 
 from boost_core.collective import Collective
 from boost_core.model import Model
@@ -30,6 +33,15 @@ def peak_memory_bytes() -> int:
     return int(peak) if sys.platform == "darwin" else int(peak) * 1024  # kilobytes except on macOS
 
 
+def give_back(team: Team) -> None:
+    """Give memory that reading or compiling has freed back to the system, where allocators would keep it: what training
+    needs comes on top. Arrow's keeps a heap for each thread."""
+    team.together(team.threads, lambda rank: pa.default_memory_pool().release_unused())
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:  # glibc alone has it
+        trim(0)
+
+
 def run_member(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
     """Do one member's part of a job.
 
@@ -40,11 +52,13 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
     with Team(assignment.threads) as team:
         progress.phase("read")
         kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
+        give_back(team)
         clock.enter("compile")
         progress.phase("compile")
         plan = assignment.job.plan
         kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
         warm_up(assignment.job.config, len(plan.classes), kind)
+        give_back(team)
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))

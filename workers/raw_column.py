@@ -1,22 +1,20 @@
-"""One column of a member's rows as Arrow decoded it, looked at a tile at a time.
+"""One column of a member's rows as Arrow decoded it, looked at where Arrow holds the values.
 
-Whole columns are never held as floats: a tile's floats stay in the nearest caches while they are counted or binned, and
-values without nulls are looked at where Arrow holds them.
+Whole columns are never held as floats: kernels convert a few values at a time, in the nearest cache.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from boost_core.binning import Floats
-from boost_core.tile import Tile
-
-TILE_ROWS = 32_768  # 256 KB of floats: half of a level 2 cache
+from boost_core.binning import Floats, Tally, tally_of
+from boost_core.tile import Tile, Window, window_of
 
 
 def to_floats(column: pa.ChunkedArray | pa.Array) -> Floats:
@@ -31,52 +29,84 @@ def owned(part: pa.Array, n_rows: int) -> pa.Array:
     return pa.concat_arrays([part, part.slice(0, 0)])  # two arrays are put together by copying them
 
 
+def tile_of(part: pa.Array) -> Tile:
+    """The values of a numeric array, not copied where they are of a type that kernels know and none is missing."""
+    if pa.types.is_boolean(part.type):
+        part = part.cast(pa.uint8())
+    elif pa.types.is_float16(part.type):
+        part = part.cast(pa.float32())
+    if part.null_count == 0:
+        tile = Tile(part.to_numpy(zero_copy_only=True))
+        _ = tile.span  # is wanted later, and found fastest while the values are in the nearest caches
+        return tile
+    bits, buffer = part.buffers()
+    values = pa.Array.from_buffers(part.type, len(part), [None, buffer], 0, part.offset).to_numpy(zero_copy_only=True)
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=part.offset + len(part), bitorder="little")
+    valid = flags[part.offset :].view(np.bool_)
+    if values.dtype.kind != "f":  # what stands in place of a missing number may be any
+        values = np.where(valid, values, values[np.argmax(valid)] if valid.any() else 0).astype(values.dtype)
+    return Tile(values, valid)
+
+
 @dataclass(frozen=True)
 class RawColumn:
     """Numeric values in the order of the rows. kept: bool [n rows in all], the rows that are in use; None = all."""
 
-    parts: tuple[pa.Array, ...]
+    parts: tuple[Tile, ...]
     kept: NDArray[np.bool_] | None
 
     @cached_property
-    def edges(self) -> NDArray[np.int64]:
+    def edges(self) -> list[int]:
         """Where each part begins, and where the last ends."""
-        return np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
+        return [0, *accumulate(map(len, self.parts))]
+
+    @cached_property
+    def window(self) -> Window | None:
+        """The whole numbers that the values are among; None where they are not, or not close together."""
+        return window_of(self.parts)
 
     @property
     def n_rows(self) -> int:
         """All rows, also those left out."""
-        return int(self.edges[-1])
+        return self.edges[-1]
 
     def n_used(self, stop: int) -> int:
         """How many of the first rows are in use."""
         return stop if self.kept is None else int(np.count_nonzero(self.kept[:stop]))
 
     def tiles(self, start: int = 0, stop: int | None = None) -> Iterator[Tile]:
-        """The rows from start to stop (numbers count all rows) that are in use, in the type that they have or as
-        float64. A tile may be changed by nobody."""
+        """The rows from start to stop (numbers count all rows) that are in use."""
         stop = self.n_rows if stop is None else stop
-        for part, first in zip(self.parts, self.edges.tolist(), strict=False):
+        for part, first in zip(self.parts, self.edges, strict=False):
             low, high = max(start - first, 0), min(stop - first, len(part))
-            for at in range(low, high, TILE_ROWS):
-                size = min(TILE_ROWS, high - at)
-                piece = part.slice(at, size)
-                tile = piece.to_numpy(zero_copy_only=True) if is_plain(piece) else to_floats(piece)
-                yield tile if self.kept is None else tile[self.kept[first + at : first + at + size]]
+            if low < high:
+                tile = part.rows(low, high)
+                yield tile if self.kept is None else tile.taken(self.kept[first + low : first + high])
 
-    def take(self, rows: NDArray[np.int64], values: Floats) -> None:
-        """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
+    def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tile, NDArray[np.int64]]]:
+        """By part which of its rows are among some; rows: ascending, counting those in use."""
         if self.kept is not None:
             rows = np.flatnonzero(self.kept)[rows]
-        cuts = np.searchsorted(rows, self.edges)
-        for part, first, low, high in zip(self.parts, self.edges, cuts[:-1], cuts[1:], strict=False):
-            wanted = rows[low:high] - first
-            if is_plain(part):
-                values[low:high] = part.to_numpy(zero_copy_only=True)[wanted]
+        low, ends = 0, np.searchsorted(rows, self.edges[1:]).tolist()
+        for part, first, high in zip(self.parts, self.edges, ends, strict=False):
+            yield part, rows[low:high] - first if first else rows[low:high]
+            low = high
+
+    def sample(self, rows: NDArray[np.int64], values: Floats) -> None:
+        """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
+        at = 0
+        for part, places in self._places(rows):
+            out = values[at : at + len(places)]
+            if part.values.dtype == np.float64 and part.valid is None:
+                np.take(part.values, places, out=out, mode="clip")  # places are inside: it would copy to check that
             else:
-                values[low:high] = to_floats(part.take(pa.array(wanted)))
+                out[:] = part.taken(places).floats()
+            at += len(places)
 
-
-def is_plain(part: pa.Array) -> bool:
-    """Whether NumPy can look at the values where they are."""
-    return part.null_count == 0 and not pa.types.is_boolean(part.type)
+    def tally(self, rows: NDArray[np.int64]) -> Tally:
+        """Distinct values of some rows, and how often each occurs; rows: ascending, counting those in use."""
+        if self.window is None:
+            values = np.empty(len(rows))
+            self.sample(rows, values)
+            return tally_of(values)
+        return self.window.tally([part.taken(places) for part, places in self._places(rows)])

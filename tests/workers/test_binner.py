@@ -20,7 +20,7 @@ from boost_core.shard import Shard
 from boost_core.team import Team
 from tests.workers.parquet_tables import Columns, job_of, plan_of, small_config, write
 from workers.assignment import assign
-from workers.binner import Binned, Binner, blocks_of
+from workers.binner import BLOCK_BYTES, LEAST_COLUMNS, WIDTHS, Binned, Binner, blocks_of
 from workers.job import Assignment, TrainingJob
 from workers.reading import RangeReader
 from workers.thread_group import ThreadGroup
@@ -42,7 +42,7 @@ class Whole:
 
 def bin_member(assignment: Assignment, collective: Collective, threads: int = 1) -> Binned:
     plan = assignment.job.plan
-    rows = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), assignment.train_ranges).row_numbers()
+    rows = Shard(np.empty((0, 0), np.uint8), np.empty(0, np.int32), assignment.train_ranges).row_numbers
     with Team(threads) as team, RangeReader(plan.train, assignment.train_ranges) as train:
         binner = Binner(assignment, collective, team, lambda phase: None)
         if plan.valid is None:
@@ -117,6 +117,11 @@ def mixed_columns(n_rows: int, seed: int = 0) -> Columns:
         "few": pa.array(few),
         "few_missing": pa.array(few, mask=random.random(n_rows) < 0.3),
         "flags": pa.array(few > 1),
+        "bytes": pa.array(random.integers(-128, 128, n_rows).astype(np.int8)),
+        "bytes_missing": pa.array(few.astype(np.uint8), mask=np.arange(n_rows) == n_rows - 1),
+        "pixels": pa.array(random.integers(0, 256, n_rows).astype(np.uint8)),
+        "few_bytes": pa.array(few.astype(np.uint8) + 250),
+        "short": pa.array(random.integers(-500, 500, n_rows).astype(np.int16)),
         "infinite": pa.array(random.permutation(infinite)),
         "constant": pa.array(np.full(n_rows, 7)),
         "nothing": pa.nulls(n_rows, pa.float64()),
@@ -173,9 +178,12 @@ def test_thresholds_are_exact_where_values_are_few(mixed: tuple[TrainingJob, Who
     by_name = {name: binning.of_feature(place).tolist() for place, name in enumerate(mixed_columns(9))}
     assert by_name["few"] == by_name["few_missing"] == [0.5, 1.5, 2.5]
     assert by_name["flags"] == [0.5]
+    assert by_name["few_bytes"] == [250.5, 251.5, 252.5]
     assert by_name["constant"] == by_name["nothing"] == []
     missing = dict(zip(by_name, binning.has_missing.tolist(), strict=True))
-    assert [name for name in by_name if missing[name]] == ["many_missing", "few_missing", "infinite", "nothing"]
+    assert [name for name in by_name if missing[name]] == [
+        *("many_missing", "few_missing", "bytes_missing", "infinite", "nothing")
+    ]
 
 
 def test_crowded_features_get_bins_of_about_equal_mass(mixed: tuple[TrainingJob, Whole]):
@@ -184,9 +192,10 @@ def test_crowded_features_get_bins_of_about_equal_mass(mixed: tuple[TrainingJob,
     counts = np.bincount(alone.train[0], minlength=255)
     assert counts.min() >= 1
     assert counts.max() <= 2 * 1500 / 255
-    heavy = alone.binning.of_feature(9)
+    place = list(mixed_columns(9)).index("heavy")
+    heavy = alone.binning.of_feature(place)
     assert (np.diff(heavy) > 0).all()
-    assert alone.train[9][0] == np.searchsorted(heavy, np.asarray(mixed_columns(1500)["heavy"])[0], side="right")
+    assert alone.train[place][0] == np.searchsorted(heavy, np.asarray(mixed_columns(1500)["heavy"])[0], side="right")
 
 
 @pytest.mark.parametrize(("distinct", "n_thresholds"), [(2, 1), (254, 253), (255, 254), (256, 254), (300, 254)])
@@ -303,8 +312,15 @@ def test_any_values_in_any_gang(
         assert len(thresholds) < max_bins
 
 
-@given(n_features=st.integers(1, 500), n_rows=st.integers(1, 10**9), size=st.integers(1, 50))
-def test_blocks_cover_the_features_in_order(n_features: int, n_rows: int, size: int):
-    blocks = blocks_of(n_features, n_rows, size)
-    assert [feature for block in blocks for feature in block] == list(range(n_features))
+@given(
+    types=st.lists(st.sampled_from(["double", "float", "int32", "int16", "bool", "uint8"]), min_size=1, max_size=300),
+    n_rows=st.integers(1, 10**9),
+    size=st.integers(1, 50),
+)
+def test_blocks_cover_the_features_in_order(types: list[str], n_rows: int, size: int):
+    blocks = blocks_of(types, n_rows, size)
+    assert [feature for block in blocks for feature in block] == list(range(len(types)))
     assert all(len(block) > 0 for block in blocks)
+    widths = [sum(WIDTHS.get(types[feature], 8) for feature in block) for block in blocks]
+    most = BLOCK_BYTES // max(n_rows // size, 1)
+    assert all(width <= most or len(block) <= LEAST_COLUMNS for width, block in zip(widths, blocks, strict=True))

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from boost_core import binning, tile
-from boost_core.bin_grid import make_grid
 from tests import reference
 
 INF, TINY = math.inf, 5e-324
@@ -158,22 +157,66 @@ def test_bins_of_skewed_values(spread: float):
     assert codes.tolist() == wanted.tolist()
 
 
-@pytest.mark.parametrize("type_", ["i1", "u1", "i2", "u2", "i4", "i8", "u8", "f4"])
+@pytest.mark.parametrize("type_", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
 @pytest.mark.parametrize("wide", [False, True])
-def test_tiles_of_any_type_are_like_their_floats(type_: str, wide: bool):
-    random, limits = np.random.default_rng(0), np.iinfo(type_) if type_ != "f4" else np.iinfo("i2")
-    low = int(limits.min) if wide else int(limits.max) - 90
-    column = random.integers(low, int(limits.max), 400, dtype=np.uint64 if type_ == "u8" else np.int64, endpoint=True)
+@pytest.mark.parametrize("missing", [False, True])
+def test_tiles_of_any_type_are_like_their_floats(type_: str, wide: bool, missing: bool):
+    random, limits = np.random.default_rng(0), np.iinfo(type_ if type_[0] != "f" else "i2")
+    high = int(limits.max) if wide else min(int(limits.max), 2**53)
+    low = int(limits.min) if wide else high - 90
+    column = random.integers(low, high, 400, dtype=np.uint64 if type_ == "u8" else np.int64, endpoint=True)
     column = column.astype(type_)
+    valid = random.random(400) < 0.7 if missing else None
+    given, floats = tile.Tile(column, valid), column.astype(np.float64)
+    if valid is not None:
+        floats[~valid] = math.nan
+    window = tile.window_of([given.rows(0, 150), given.rows(150, 400)])
+    assert (window is None) == (type_[0] == "f" or (wide and type_[1] != "1"))
+
+    wanted, _ = reference.distinct_values(floats)
     distinct = binning.Distinct(255)
-    tile.add_tile(distinct, column)
-    wanted, _ = reference.distinct_values(column.astype(np.float64))
+    tile.add_tile(distinct, given)
     assert distinct.values().tolist() == wanted if len(wanted) <= 255 else distinct.crowded
-    thresholds = binning.quantile_thresholds(column.astype(np.float64), 40)
+    if window is not None:
+        seen = np.zeros(window.size, np.bool_)
+        assert not window.mark(given, len(wanted), seen)
+        assert window.numbers(np.flatnonzero(seen)).tolist() == wanted
+        assert window.mark(given, len(wanted) - 1, seen)
+        tally = window.tally([given.rows(0, 151), given.rows(151, 400)])
+        assert tally.values.tolist() == wanted
+        assert tally.counts.tolist() == [int((floats == value).sum()) for value in wanted]
+
+    thresholds = binning.quantile_thresholds(floats, 40)
     codes, expected = np.empty(400, np.uint8), np.empty(400, np.uint8)
-    assert not tile.bin_tile(make_grid(thresholds), column, codes)
-    binning.bin_column(column.astype(np.float64), thresholds, expected)
+    assert tile.tile_binner(window, thresholds)(given, codes) == missing
+    binning.bin_column(floats, thresholds, expected)
     assert codes.tolist() == expected.tolist()
+    assert column.flags.writeable
+
+
+def test_numbers_are_close_together_by_what_a_table_may_cost():
+    def window_of(n_rows: int, highest: int) -> tile.Window | None:
+        return tile.window_of([tile.Tile(np.append(np.zeros(n_rows - 1, np.int32), np.int32(highest)))])
+
+    assert window_of(10, 4095) == tile.Window(np.dtype(np.int32), 0, 4096)
+    assert window_of(10, 4096) is None
+    assert window_of(20_000, 9_999) == tile.Window(np.dtype(np.int32), 0, 10_000)
+    assert window_of(20_000, 10_000) is None
+    assert window_of(200_000, 65_535) == tile.Window(np.dtype(np.int32), 0, 65_536)
+    assert window_of(200_000, 65_536) is None
+    # some of these are one float
+    assert tile.window_of([tile.Tile(np.array([2**53 - 1, 2**53 + 1]))]) is None
+    assert tile.window_of([tile.Tile(np.array([-(2**53) - 1, 1 - 2**53]))]) is None
+
+
+@cases
+@given(st.lists(st.lists(st.integers(-9, 9).map(float), max_size=30), min_size=1, max_size=4))
+def test_tallies_of_parts_are_that_of_the_whole(parts: list[list[float]]):
+    whole = binning.tally_of(np.array([x for part in parts for x in part], np.float64))
+    found = binning.merged([binning.tally_of(np.array(part, np.float64)) for part in parts])
+    assert found.values.tolist() == whole.values.tolist()
+    assert found.counts.tolist() == whole.counts.tolist()
+    assert whole.n == sum(map(len, parts))
 
 
 def test_bins_start_where_the_last_feature_ended():
