@@ -115,33 +115,14 @@ class _LoneGrower:
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
-        slots, taken = (
-            np.empty(max_leaves, np.int64),
-            np.empty(hists.shape[0], np.int64),
-        )
-        control, found = (
-            np.zeros(CONTROL_FIELDS, np.int64),
-            np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64),
-        )
-        work = (
-            self._order,
-            self._scratch,
-            leaf_of_row,
-            hists,
-            slots,
-            taken,
-            control,
-            found,
-            np.zeros((n_blocks, DIVIDED_FIELDS), np.int64),
-        )
+        slots, taken = np.empty(max_leaves, np.int64), np.empty(hists.shape[0], np.int64)
+        control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64)
+        divided = np.zeros((n_blocks, DIVIDED_FIELDS), np.int64)
+        work = (self._order, self._scratch, leaf_of_row, hists, slots, taken, control, found, divided)
         tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
-        matrix, crew = (
-            (gains.values.reshape(-1), gains.mass, sums, gains.total_mass),
-            new_crew(n_blocks),
-        )
+        matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
         _number(self._order)
-
-        bell = self._team.bell()
+        crew, bell = new_crew(n_blocks), self._team.bell()
 
         def run(rank: int) -> None:
             if rank == 0:

@@ -74,6 +74,7 @@ class Team:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._calls: list[SimpleQueue[_Call | None]] = [SimpleQueue() for _ in range(threads - 1)]
+        self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by what is shared out
         self._bell = np.zeros(1, np.int64)  # rung at every call: see crew.stay
         helpers = [
             threading.Thread(target=_serve, args=(calls, number + 1), name="edgewise-team", daemon=True)
@@ -123,7 +124,9 @@ class Team:
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
         n_blocks = self.blocks(size, work)
-        edges = np.linspace(0, size, n_blocks + 1).astype(np.int64)
+        edges = self._edges.get((size, n_blocks))
+        if edges is None:
+            edges = self._edges[size, n_blocks] = np.linspace(0, size, n_blocks + 1).astype(np.int64)
         crew, bell = new_crew(0), self.bell()
 
         def run(rank: int) -> None:
@@ -172,6 +175,7 @@ class Rehearsal(Team):
         self.threads = 2
 
     def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
+        self._bell[0] += 2  # as if the next call had come: nobody stays for it (crew.stay)
         for rank in range(threads):
             work(rank)
 

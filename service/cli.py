@@ -20,6 +20,24 @@ app = typer.Typer(
 
 app.add_typer(keys, name="keys")
 
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"edgewise {version('edgewise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def edgewise(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Multiclass boosting: train, predict, serve."""
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on standard output.")]
 DataRoot = Annotated[Path, typer.Option(help="Data paths are relative to this folder and may not leave it.")]
 

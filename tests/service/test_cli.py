@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,11 @@ def test_the_command_answers_at_once() -> None:
     heavy = "import sys, service.cli; print({'numba', 'pyarrow', 'distributed', 'fastapi'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+
+
+def test_the_release_is_told() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"edgewise {version('edgewise')}\n")
 
 
 def test_compile_says_for_what() -> None:
