@@ -202,7 +202,7 @@ def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes
     for name in table.column_names:
         for part in _parts(table.column(name)):
             digest.update(f"{name} {part.dtype.str} {len(part)}".encode())
-            digest.update(memoryview(np.ascontiguousarray(part)))
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 
