@@ -200,21 +200,18 @@ def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes
     for name in sorted(arrays):
         digest.update(f"{name}{len(arrays[name])}".encode() + arrays[name])
     for name in table.column_names:
-        column = table.column(name)
-        flat = _numbers(column)
-        digest.update(f"{name}{len(column)}".encode() + np.ascontiguousarray(flat).tobytes())
+        for part in _parts(table.column(name)):
+            digest.update(f"{name} {part.dtype.str} {len(part)}".encode())
+            digest.update(np.ascontiguousarray(part).data)
     return digest.hexdigest()
 
 
-def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
-    """The values of a column or of its lists, and the lists' lengths."""
-    parts = [np.empty(0, np.int64)]
-    for chunk in column.chunks:
-        if pa.types.is_large_list(chunk.type):
-            parts += [chunk.flatten().to_numpy(zero_copy_only=False), chunk.value_lengths().to_numpy()]
-        else:
-            parts.append(chunk.to_numpy())
-    return np.concatenate([part.astype(np.int64) for part in parts])
+def _parts(column: pa.ChunkedArray) -> list[NDArray[Any]]:
+    """The values of a column, or those of its lists and the lists' lengths, as they lie in memory."""
+    array = column.combine_chunks()
+    if not pa.types.is_large_list(array.type):
+        return [array.to_numpy()]
+    return [array.flatten().to_numpy(zero_copy_only=False), array.value_lengths().to_numpy()]
 
 
 def _lists(values: NDArray[Any], starts: NDArray[np.int64]) -> pa.Array:
