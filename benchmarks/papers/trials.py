@@ -97,8 +97,8 @@ PRINTED_KEGL = {
 LEAVES = {"letter": (20, 40, 80), "pendigits": (10, 20, 40), "optdigits": (5, 8, 12), "usps": (10, 20, 40)}
 TREE_ROUNDS = {"letter": 3000, "pendigits": 3000, "optdigits": 6000, "usps": 2000}
 # letter: of 3, 5 and 7 factors the 5 were best at 3,000 rounds, and the most rounds were best of all (docs/papers.md)
-FACTORS = {"letter": (5,), "pendigits": (2, 3, 5), "optdigits": (2, 3, 4), "usps": (2, 3, 4)}
-PRODUCT_ROUNDS = {"letter": 8000, "pendigits": 2000, "optdigits": 6000, "usps": 4000}
+FACTORS = {"letter": (5,), "pendigits": (2, 3, 5), "optdigits": (2, 3, 4), "usps": (3, 4)}
+PRODUCT_ROUNDS = {"letter": 8000, "pendigits": 2000, "optdigits": 6000, "usps": 10000}
 
 
 def trials() -> Iterator[Trial]:
@@ -132,6 +132,8 @@ def _kegl() -> Iterator[Trial]:
         grid = Grid("max_leaves", LEAVES[data], TREE_ROUNDS[data])
         yield Trial(KEGL_TREES, data, "Hamming trees", algorithm, 0, printed, bar, grid)
     for data, (printed, bar) in PRINTED_KEGL[KEGL_PRODUCTS].items():
-        algorithm = {"name": "adaboost_mh", "weak_learner": {"kind": "product"}}
+        # usps: over the folds 2.25 % with each factor fitted once a round, 2.33 % with refitting (4,000 rounds, 3 factors)
+        learner = {"kind": "product", "loop": data != "usps"}
+        algorithm = {"name": "adaboost_mh", "weak_learner": learner}
         grid = Grid("factors", FACTORS[data], PRODUCT_ROUNDS[data])
         yield Trial(KEGL_PRODUCTS, data, "Hamming products", algorithm, 0, printed, bar, grid)
