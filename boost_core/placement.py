@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 _current = getattr(ctypes.CDLL(None), "sched_getcpu", None) if hasattr(os, "sched_setaffinity") else None
 NOWHERE = -1
@@ -34,4 +35,7 @@ class Placement:
         self._avoided = here
         for thread in self._threads:
             if thread.native_id is not None and thread.is_alive():
-                os.sched_setaffinity(thread.native_id, self._allowed - {here})
+                # Processors may have been taken from the process since, and a thread may just have ended. Where threads
+                # run is a matter of speed: no training fails for it.
+                with suppress(OSError):
+                    os.sched_setaffinity(thread.native_id, self._allowed - {here})

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boost_core import growth, team
+from boost_core import growth, lone_growth, team
 from boost_core.training import TrainingResult
 from tests import reference
 from tests.builders import (
@@ -34,6 +34,7 @@ def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every piece of work goes to all threads, however small."""
     monkeypatch.setattr(growth, "WORTH_THREADS", -1)
     monkeypatch.setattr(team, "INLINE_WORK", -1)
+    monkeypatch.setattr(team, "SHARED_WORK", -1)
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
@@ -50,6 +51,7 @@ def test_any_number_of_threads_gives_the_same_bits(eager_threads: None, configur
 def test_threads_on_a_table_that_is_worth_them():
     binned = bin_table(make_table(9_000, 14, 6, seed=1))
     assert growth.WORTH_THREADS < 9_000 * 14 * 2
+    assert lone_growth.WORTH_DIVIDING < 9_000 / 2  # rows are divided by several threads, too, more than once
     config = config_for(Options(max_leaves=9, free=True), 8)
     assert facts(train_alone(binned, config, 2)) == facts(train_alone(binned, config, 1))
 

@@ -128,3 +128,21 @@ def test_threads_are_kept_off_the_processor_of_the_caller(monkeypatch: pytest.Mo
     helper.join()
     assert [where for _, where in moves] == [{1, 2}, {0, 1}]
     assert {thread for thread, _ in moves} == {helper.native_id}
+
+
+def test_a_processor_that_was_taken_away_fails_no_training(monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+
+    def refuse(thread: int, where: set[int]) -> None:
+        asked.append(thread)
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(placement, "_current", lambda: len(asked))  # the caller moves all the time
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
+    with Team(2) as crew:
+        ranks: list[int] = []
+        for _ in range(3):
+            crew.together(2, lambda rank: ranks.append(rank) if rank == 0 else None)
+    assert ranks == [0, 0, 0]
+    assert len(asked) >= 2

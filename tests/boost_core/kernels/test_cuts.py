@@ -1,5 +1,7 @@
 """Partition and the search for the best cut against brute force."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from boost_core.cut import (
     RECORD_FIELDS,
     VALUE,
     FeatureSlices,
+    divide,
+    join_sides,
     partition,
     slice_features,
 )
@@ -132,6 +136,24 @@ def test_partition_keeps_the_order_on_both_sides(seed: int):
         assert got[:start].tolist() == order[:start].tolist()
         assert got[stop:].tolist() == order[stop:].tolist()
         assert left_mass == sum(int(mass[i]) for i in left)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 5])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_segments_divided_each_for_itself_join_to_one_partition(seed: int, n_parts: int):
+    case, gains, random = random_case(seed)
+    n_rows = len(gains)
+    mass, order = np.abs(gains).sum(axis=1), random.permutation(n_rows).astype(np.int32)
+    bounds = np.sort(random.integers(0, n_rows + 1, n_parts + 1))  # empty parts among them
+    for feature, kind, last_left, missing_left in reference.candidates(case.grid(), range(n_rows)):
+        cut = (kind, last_left, int(case.binning.n_thresholds[feature]) + 1, missing_left)
+        codes, segment = case.codes[feature], (int(bounds[0]), int(bounds[-1]))
+        whole, got, scratch = order.copy(), order.copy(), np.empty(n_rows, np.int32)
+        wanted = partition(whole, codes, segment, cut, mass, np.empty(n_rows, np.int32))
+        spans = list(pairwise(bounds.tolist()))
+        sizes = np.array([divide(got, codes, (a, b), cut, mass, scratch[a:b]) for a, b in spans], np.int64)
+        assert (join_sides(got, bounds, sizes, scratch), sizes[:, 2].sum()) == wanted
+        assert got.tolist() == whole.tolist()
 
 
 @pytest.mark.parametrize("free", [False, True])
