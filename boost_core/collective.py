@@ -4,6 +4,7 @@ Every member calls the same operations in the same order. All sums are of intege
 depend on the order in which members' parts arrive, and every member receives the same bits.
 """
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,6 +51,9 @@ class Collective(Protocol):
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """Every member's array, by rank. Same dtype and trailing dimensions; lengths (axis 0) may differ."""
 
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """What every member has for this one, by rank. parts: flat arrays, one for each member; of one dtype."""
+
     def barrier(self) -> None:
         """Return once every member has called it."""
 
@@ -75,6 +79,9 @@ class Alone:
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         return [values]
+
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        return list(parts)
 
     def barrier(self) -> None:
         """Every member is here."""

@@ -1,9 +1,9 @@
 """Growth of a tree by a gang: histograms reduced by feature slice, several frontier leaves in one exchange.
 
-The members divide the best leaves' rows on speculation, sum the histograms of the smaller children and search them;
-then leaves are taken in best-first order as long as their children are known. What was computed and not taken is
-dropped, so the tree and its numbering are those of growth one leaf at a time. The steps are kernels (gang_steps.py):
-Python is entered a few times a level, not for every node.
+The members divide the best leaves' rows on speculation, come by the sums of their smaller children (gang_sums.py) and
+search them; then leaves are taken in best-first order as long as their children are known. What was computed and not
+taken is dropped, so the tree and its numbering are those of growth one leaf at a time. The steps are kernels
+(gang_steps.py): Python is entered a few times a level, not for every node.
 
     leaf --(best cut known)--> expanded (children's histograms and best cuts known) --> taken (node of the tree)
 """
@@ -25,7 +25,6 @@ from boost_core.gang_steps import (
     N_SLOTS,
     SMALL,
     Frontier,
-    build,
     name_rows,
     new_frontier,
     next_level,
@@ -34,7 +33,8 @@ from boost_core.gang_steps import (
     settle,
     start,
 )
-from boost_core.intrinsics import Lanes, lanes_for
+from boost_core.gang_sums import FeatureCopies, Place, ReducedHistograms, SliceSums, worth_copies
+from boost_core.intrinsics import lanes_for
 from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.tree import NO_LIMIT, Tree
@@ -43,6 +43,8 @@ Integers = NDArray[np.int64]
 # Vector additions (about 1 ns each) that expanding a leaf may cost a member though it may never be taken: about as long
 # as the two exchanges that it saves.
 CHEAP_WORK = 200_000
+# Vector additions that a leaf's histograms take a member at least, from which none is expanded on speculation.
+DEAR_WORK = 200_000
 
 
 @dataclass
@@ -59,8 +61,22 @@ class GangMember:
         self.rows = np.arange(self.shard.n_rows, dtype=np.int32)
         self.order = np.empty_like(self.rows)
         self.scratch = np.empty_like(self.rows)
-        self._local = np.empty((0, 0, 0), np.int64)
         self._hists = np.empty((0, 0, 0), np.int64)
+        self._rows_of: list[int] = []  # of each member, once all of them grow a tree
+        self._place = Place(self.shard, self.slices, self.binning.bin_start, self.collective, self.team)
+        self._reduced = ReducedHistograms(self._place)
+        self._copies: FeatureCopies | None = None  # made where they are worth it
+
+    def sums_for(self, gains: GainMatrix, max_leaves: int) -> SliceSums:
+        """The way to sums that suits a tree; all members choose the same."""
+        if not self._rows_of:
+            own = np.array([self.shard.n_rows], np.int64)
+            self._rows_of = [int(n_rows[0]) for n_rows in self.collective.all_gather(own)]
+        n_bins, width = int(self.binning.bin_start[-1]), gains.values.shape[1]
+        if not worth_copies(sum(self._rows_of), self.shard.n_features, n_bins, width, max_leaves):
+            return self._reduced
+        self._copies = self._copies or FeatureCopies(self._place, self._rows_of)
+        return self._copies
 
     @property
     def layout(self) -> tuple[Integers, Integers, NDArray[np.bool_], int]:
@@ -82,32 +98,27 @@ class GangMember:
         lanes = lanes_for(gains.n_channels + 1)
         work_a_row = self.shard.n_features * len(lanes)
         cheap_rows = CHEAP_WORK * self.collective.size // max(work_a_row, 1)
-        front = new_frontier(max_leaves, gains.n_channels, n_outputs, max_depth, cheap_rows)
+        dear = int(self.binning.bin_start[-1]) * len(lanes) > DEAR_WORK * self.collective.size
+        front = new_frontier(max_leaves, gains.n_channels, n_outputs, max_depth, cheap_rows, 1 if dear else max_leaves)
         self.order[:] = self.rows
         start(front, objective, self.shard.n_rows, sums, gains.total_mass)
-        growing = _Growing(self, objective, gains, front, lanes)
+        way = self.sums_for(gains, max_leaves)
+        growing = _Growing(self, objective, gains, front, way, way.begin(gains))
         if max_leaves > 1:
             growing.levels()
         return growing.finish()
 
-    def local(self, n_nodes: int, n_padded: int) -> Integers:
-        """Room for local histograms [n_nodes, n_bins, padded]; what is in it is left over from before."""
-        n_bins = int(self.binning.bin_start[-1])
-        if self._local.shape[0] < n_nodes or self._local.shape[1:] != (n_bins, n_padded):
-            self._local = aligned_empty((n_nodes, n_bins, n_padded), np.int64)
-        return self._local[:n_nodes]
-
-    def hists(self, n_slots: int, n_channels: int) -> Integers:
-        """This member's slice of the candidates' histograms [slots, slice bins, n_channels], n_slots of them at least.
+    def hists(self, n_slots: int, width: int) -> Integers:
+        """This member's slice of the candidates' histograms [slots, slice bins, width], n_slots of them at least.
 
         What was in them stays as long as a tree grows.
         """
         rank = self.slices.rank
-        shape = (int(self.slices.bins[rank + 1] - self.slices.bins[rank]), n_channels)
+        shape = (int(self.slices.bins[rank + 1] - self.slices.bins[rank]), width)
         if self._hists.shape[1:] != shape:
-            self._hists = np.empty((n_slots, *shape), np.int64)
+            self._hists = aligned_empty((n_slots, *shape), np.int64)
         elif self._hists.shape[0] < n_slots:
-            more = np.empty((n_slots, *shape), np.int64)
+            more = aligned_empty((n_slots, *shape), np.int64)
             more[: self._hists.shape[0]] = self._hists
             self._hists = more
         return self._hists
@@ -115,13 +126,14 @@ class GangMember:
 
 @dataclass
 class _Growing:
-    """One tree on its way."""
+    """One tree on its way; width: channels of its histograms."""
 
     member: GangMember
     objective: Any
     gains: GainMatrix
     front: Frontier
-    lanes: Lanes
+    way: SliceSums
+    width: int
 
     def levels(self) -> None:
         """Exchange sums and cuts until no leaf is left to expand."""
@@ -147,41 +159,24 @@ class _Growing:
     def _exchange(self, chosen: Integers) -> None:
         """Best cuts over all members of the children of the chosen candidates."""
         member = self.member
-        n_used = self.gains.n_channels + 1
-        local = self._built(chosen)
-        summed = np.ascontiguousarray(member.collective.reduce_scatter(local, member.slices.bins, n_used))
-        hists = member.hists(int(self.front.counts[N_SLOTS]), n_used)
-        found = self._searched(chosen, summed, hists)
-        records = np.empty((2 * chosen.shape[0], RECORD_FIELDS + n_used), np.int64)
+        self.way.exchange(self.front, chosen, member.order)
+        hists = member.hists(int(self.front.counts[N_SLOTS]), self.width)
+        found = self._searched(chosen, hists)
+        records = np.empty((2 * chosen.shape[0], RECORD_FIELDS + self.gains.n_channels + 1), np.int64)
         settle(self.front, chosen, hists, member.layout, found, records)
         note(self.front, chosen, np.stack(member.collective.all_gather(records)))
 
-    def _built(self, chosen: Integers) -> Integers:
-        """This member's histograms of the smaller children."""
-        member, front = self.member, self.front
-        shard, bin_start = member.shard, member.binning.bin_start
-        local = member.local(chosen.shape[0], self.gains.values.shape[1])
-        flat_gains = self.gains.values.reshape(-1)
-        segments = front.segments[chosen[:, SMALL]]
-        n_rows = int((segments[:, 1] - segments[:, 0]).sum())
-
-        def part(first: int, stop: int) -> None:
-            features = (first, stop)
-            build(front, chosen, member.order, shard.bins, flat_gains, bin_start, features, self.lanes, local)
-
-        work = (n_rows * shard.n_features + local.shape[0] * local.shape[1]) * len(self.lanes)
-        member.team.over(shard.n_features, work, part)
-        return local
-
-    def _searched(self, chosen: Integers, summed: Integers, hists: Integers) -> Integers:
+    def _searched(self, chosen: Integers, hists: Integers) -> Integers:
         """Best cuts in this member's slice by part of its features, [parts, 2 n_chosen, RECORD_FIELDS]."""
         member = self.member
         first, stop = member.slices.own
 
         def part(begin: int, end: int) -> Integers:
             found = np.zeros((2 * chosen.shape[0], RECORD_FIELDS), np.int64)
+            self.way.fill(self.front, chosen, hists, (begin, end))
             features = (first + begin, first + end)
-            search(self.front, chosen, self.objective, summed, hists, member.layout, features, found)
+            search(self.front, chosen, self.objective, hists, member.layout, features, found)
             return found
 
-        return np.stack(member.team.over(stop - first, 4 * summed.size, part))
+        work = self.way.work + 4 * chosen.shape[0] * hists[0].size
+        return np.stack(member.team.over(stop - first, work, part))

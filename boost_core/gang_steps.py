@@ -1,8 +1,9 @@
 """The steps of growing a tree in a gang, as kernels: Python is entered between them only to exchange sums.
 
 next_level   takes the leaves whose children are known, picks those to expand next and divides their rows
-build        histograms of the smaller children over this member's rows            -> reduced over the members
-search       both children's histograms of this member's slice, and the best cut in each
+build        histograms of the smaller children over this member's rows, or of its slice over all rows (gang_sums.py)
+spread       what was reduced over the members, each at its place
+search       the larger children's histograms, and the best cut in each child's, in this member's slice
 settle       the records of these cuts with the sums of their left sides           -> gathered from the members
 note         the winners become the candidates' best cuts
 """
@@ -22,7 +23,8 @@ from boost_core.tree_steps import add_node, gain_of
 
 Integers = NDArray[np.int64]
 UNKNOWN = -1
-N_LEAVES, N_NODES, N_CANDIDATES, N_SLOTS, MAX_LEAVES, MAX_DEPTH, CHEAP_ROWS = range(7)  # entries of counts
+# Entries of counts. MOST_AHEAD: leaves that are expanded in one go, at most.
+N_LEAVES, N_NODES, N_CANDIDATES, N_SLOTS, MAX_LEAVES, MAX_DEPTH, CHEAP_ROWS, MOST_AHEAD = range(8)
 PARENT, SMALL, LARGE = range(3)  # columns of `chosen`: an expanded candidate and its children, -1 where there is none
 
 
@@ -51,10 +53,13 @@ class Frontier(NamedTuple):
     counts: Integers
 
 
-def new_frontier(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int, cheap_rows: int) -> Frontier:
+def new_frontier(
+    max_leaves: int, n_channels: int, n_outputs: int, max_depth: int, cheap_rows: int, most_ahead: int
+) -> Frontier:
     """Room for a tree. Only candidates that were leaves are expanded, each once: fewer than 2 max_leaves of them.
 
-    cheap_rows: up to so many rows (of all members) a leaf is expanded though it may never be taken.
+    cheap_rows: up to so many rows (of all members) a leaf is expanded though it may never be taken; most_ahead: how
+    many leaves are expanded in one go at most.
     """
     n = 4 * max_leaves
     return Frontier(
@@ -71,7 +76,7 @@ def new_frontier(max_leaves: int, n_channels: int, n_outputs: int, max_depth: in
         leaves=np.zeros(max_leaves, np.int64),
         parents=np.zeros((max_leaves, 2), np.int64),
         nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
-        counts=np.array([0, 0, 0, 0, max_leaves, max_depth, cheap_rows], np.int64),
+        counts=np.array([0, 0, 0, 0, max_leaves, max_depth, cheap_rows, most_ahead], np.int64),
     )
 
 
@@ -122,11 +127,11 @@ def _best_leaf(front):  # type: ignore[no-untyped-def]
 @kernel
 def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-untyped-def]
     """Divide the best leaves whose children are not known: those that will probably be taken, and cheap ones."""
-    n, rank = 0, 0
+    n, rank, counts = 0, 0, front.counts
     n_rows = front.sums.shape[1] - 1
     below = np.int64(1) << 62
     last = -1
-    while rank < splits_left - 1:
+    while rank < splits_left - 1 and n < counts[MOST_AHEAD]:
         best = -1
         for leaf in range(front.counts[N_LEAVES]):
             gain = front.gains[front.leaves[leaf]]
@@ -197,41 +202,47 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def build(front, chosen, order, bins, gains, bin_start, features, lanes, local):  # type: ignore[no-untyped-def]
-    """local (OUT, [n_chosen, n_bins, padded]) for a range of features: the smaller children's local histograms.
+def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists):  # type: ignore[no-untyped-def]
+    """hists[slots[e]] (OUT, [n_bins, padded]) for a range of features: histograms of lists of rows.
 
-    gains: flat; a candidate without parent holds all rows.
+    rows: int32, all lists; bounds [n_lists, parts, 2]: where each list's parts lie in them; bins uint8 [d, n];
+    gains: flat, [n, padded]; bin_start as in Binning.
     """
-    for e in range(local.shape[0]):
-        hist = local[e]
+    for e in range(bounds.shape[0]):
+        hist = hists[slots[e]]
         hist[bin_start[features[0]] : bin_start[features[1]]] = 0
         flat = hist.reshape(-1)
-        rows = order
-        if chosen[e, PARENT] >= 0:
-            child = chosen[e, SMALL]
-            rows = order[front.segments[child, 0] : front.segments[child, 1]]
-        add_rows(bins, rows, gains, bin_start, features, lanes, flat)
+        for part in range(bounds.shape[1]):
+            listed = rows[bounds[e, part, 0] : bounds[e, part, 1]]
+            add_rows(bins, listed, gains, bin_start, features, lanes, flat)
 
 
 @kernel
-def search(front, chosen, objective, summed, hists, layout, features, found):  # type: ignore[no-untyped-def]
-    """Histograms of the children from the summed ones of the smaller [n_chosen, slice bins, n_channels + 1], and cuts.
+def spread(summed, slots, hists, bins):  # type: ignore[no-untyped-def]
+    """hists[slots[e]] (OUT, [slice bins, n_channels + 1]) = summed[e], for a range of bins."""
+    for e in range(summed.shape[0]):
+        added = summed[e, bins[0] : bins[1]].reshape(-1)
+        hist = hists[slots[e]][bins[0] : bins[1]].reshape(-1)
+        for k in range(hist.shape[0]):
+            hist[k] = added[k]
 
-    hists: IN/OUT [n_slots, slice bins, n_channels + 1]; layout: as in cut_search; features: a range within the slice;
-    found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
+
+@kernel
+def search(front, chosen, objective, hists, layout, features, found):  # type: ignore[no-untyped-def]
+    """The larger children's histograms, from their parents' and the smaller children's, and the best cuts of both.
+
+    hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: a range within
+    the slice; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
     """
     start_bin, stop_bin = layout[0][features[0]] - layout[3], layout[0][features[1]] - layout[3]
-    for e in range(summed.shape[0]):
+    for e in range(chosen.shape[0]):
         small, large = chosen[e, SMALL], chosen[e, LARGE]
-        added = summed[e, start_bin:stop_bin].reshape(-1)
         small_hist = hists[front.slots[small]]
-        part = small_hist[start_bin:stop_bin].reshape(-1)
-        for k in range(part.shape[0]):
-            part[k] = added[k]
         search_features(objective, small_hist, front.sums[small], layout, features, found[2 * e])
         found[2 * e + 1, VALUE] = NO_CUT
         if large >= 0:
             large_hist = hists[front.slots[large]]
+            added = small_hist[start_bin:stop_bin].reshape(-1)
             rest = large_hist[start_bin:stop_bin].reshape(-1)
             for k in range(rest.shape[0]):
                 rest[k] -= added[k]

@@ -138,6 +138,19 @@ class MeshCollective:
         self._exchange(header, lambda _: message, received.__getitem__)
         return [array if rank == self.rank else received[rank].array for rank in range(self.size)]
 
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        if len(parts) != self.size:
+            raise ValueError(f"one array for each of {self.size} members is wanted, got {len(parts)}")
+        arrays = [np.ascontiguousarray(part) for part in parts]
+        header = self._header(Kind.ALL_TO_ALL, arrays[self.rank])
+        received = {rank: Ragged(header, (), arrays[self.rank].dtype) for rank in self._links}
+
+        def outgoing(rank: int) -> Outgoing:
+            return Outgoing(arrays[rank].shape[0], as_bytes(arrays[rank]))
+
+        self._exchange(header, outgoing, received.__getitem__)
+        return [arrays[rank] if rank == self.rank else received[rank].array for rank in range(self.size)]
+
     def barrier(self) -> None:
         nothing = np.empty(0, np.int64)
         header = self._header(Kind.BARRIER, nothing)

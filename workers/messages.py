@@ -33,6 +33,7 @@ class Kind(enum.IntEnum):
     REDUCE_SCATTER = 3
     ALL_GATHER = 4
     BARRIER = 5
+    ALL_TO_ALL = 6
 
 
 class RunEnded(CollectiveError):

@@ -6,7 +6,7 @@ between them is passed only after everybody has read it.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -144,6 +144,14 @@ class ThreadCollective:
             return [values]
         self.bytes_sent += values.nbytes * (self.size - 1)
         return [part.copy() for part in self._exchange(Kind.ALL_GATHER, values)]
+
+    def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        if len(parts) != self.size:
+            raise ValueError(f"one array for each of {self.size} members is wanted, got {len(parts)}")
+        self.bytes_sent += sum(part.nbytes for rank, part in enumerate(parts) if rank != self.rank)
+        ends = [np.cumsum(part) for part in self._exchange(Kind.ALL_GATHER, np.array([len(part) for part in parts]))]
+        whole = self._exchange(Kind.ALL_TO_ALL, np.concatenate(parts))
+        return [np.split(each, cuts[:-1])[self.rank].copy() for each, cuts in zip(whole, ends, strict=True)]
 
     def barrier(self) -> None:
         self._exchange(Kind.BARRIER, np.empty(0, np.int64))

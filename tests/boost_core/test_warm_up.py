@@ -6,11 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from unittest import mock
 
 import pytest
 from numba.core.registry import CPUDispatcher
 
-from boost_core import jit
+from boost_core import gang_growth, jit
 from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
@@ -76,6 +77,9 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
         warm_up(config, n_classes, WarmUp(in_gang))
         before = compiled()
         results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
+        if in_gang:  # also where members hold their slice's bins of all rows
+            with mock.patch.object(gang_growth, "worth_copies", return_value=True):
+                results += ThreadGroup(2).run(member)
         assert all(result.records for result in results), config
         names = config.algorithm.name, config.weak_learner.name
         found += [(*names, late) for late in sorted(compiled() - before)]

@@ -127,6 +127,26 @@ def test_all_gather_of_different_lengths(gang: Gang, data: st.DataObject, tail: 
             assert_array_equal(got, part)
 
 
+@random_cases
+@given(data=st.data(), seed=seeds)
+def test_all_to_all_brings_every_member_what_is_meant_for_it(gang: Gang, data: st.DataObject, seed: int) -> None:
+    lengths = [data.draw(st.lists(st.integers(0, 20), min_size=len(gang), max_size=len(gang))) for _ in gang]
+    dtype = data.draw(st.sampled_from([np.uint8, np.int32, np.int64]))
+    rng = np.random.default_rng(seed)
+    parts = [[rng.integers(0, 100, length).astype(dtype) for length in row] for row in lengths]
+    for rank, received in enumerate(each(gang, lambda member: member.all_to_all(parts[member.rank]))):
+        assert len(received) == len(gang)
+        for sender, got in enumerate(received):
+            assert got.dtype == dtype
+            assert_array_equal(got, parts[sender][rank])
+
+
+def test_all_to_all_wants_a_part_for_each_member(gang: Gang) -> None:
+    if len(gang) > 1:
+        with pytest.raises(ValueError, match=f"one array for each of {len(gang)} members is wanted, got 1"):
+            gang[0].all_to_all([np.zeros(3)])
+
+
 def test_inputs_are_left_alone(gang: Gang) -> None:
     """Results do not share memory with what another member, or the caller later, may change."""
     bounds = np.linspace(0, 12, len(gang) + 1).astype(np.int64)
