@@ -168,4 +168,4 @@ class FeatureCopies:
     @property
     def work(self) -> int:
         n_rows = int((self._bounds[:, :, 1] - self._bounds[:, :, 0]).sum())
-        return n_rows * int(self._bins.shape[0]) * len(self._lanes)
+        return int(n_rows * self._bins.shape[0] * len(self._lanes))
