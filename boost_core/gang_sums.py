@@ -139,7 +139,7 @@ class FeatureCopies:
     def begin(self, gains: GainMatrix) -> int:
         self._lanes: Lanes = lanes_for(gains.n_channels + 1)
         self._gains = np.concatenate(self._place.collective.all_gather(gains.values)).reshape(-1)
-        return gains.values.shape[1]
+        return int(gains.values.shape[1])
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Which rows are in the smaller children: their counts, then their numbers, in one message."""
