@@ -50,6 +50,9 @@ LABELS: dict[str, Any] = {"name": "multiclass_adaboost", "weak_learner": {"kind"
 CASES = [
     Case("none", 1_000, 4, 8, TREES),
     Case("5,000,000 x 50 x 8", 5_000_000, 50, 8, TREES),
+    Case(
+        "10,000,000 x 30 x 8", 10_000_000, 30, 8, {**TREES, "weak_learner": {"kind": "hamming_tree", "max_leaves": 16}}
+    ),
     Case("1,000,000 x 50 x 50", 1_000_000, 50, 50, TREES),
     Case("1,000,000 x 50 x 1,000, lists", 1_000_000, 50, 1_000, LABELS),
     Case("the same, lists of samme", 1_000_000, 50, 1_000, {**LABELS, "name": "samme"}),
