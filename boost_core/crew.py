@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
 from boost_core.jit import kernel
+from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.objective import implementation
 
 CLAIM, FINISHED, DISMISSED = 0, 8, 16  # a cache line apart
@@ -114,10 +115,13 @@ def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_out(crew, edges, task):  # type: ignore[no-untyped-def]
-    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published."""
+def share_out(crew, edges, task, times):  # type: ignore[no-untyped-def]
+    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published;
+    times: IN/OUT (kernel_times.py)."""
+    began = read_clock(times)
     _do_blocks(crew, edges, task)
     await_all(crew, edges.shape[0] - 1)
+    times[KERNELS] += read_clock(times) - began
 
 
 @kernel

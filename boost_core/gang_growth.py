@@ -35,6 +35,7 @@ from boost_core.gang_steps import (
     start,
 )
 from boost_core.intrinsics import Lanes, lanes_for
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH
 from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.tree import NO_LIMIT, Tree
@@ -84,7 +85,7 @@ class GangMember:
         cheap_rows = CHEAP_WORK * self.collective.size // max(work_a_row, 1)
         front = new_frontier(max_leaves, gains.n_channels, n_outputs, max_depth, cheap_rows)
         self.order[:] = self.rows
-        start(front, objective, self.shard.n_rows, sums, gains.total_mass)
+        self.team.timed(KERNELS, start, front, objective, self.shard.n_rows, sums, gains.total_mass)
         growing = _Growing(self, objective, gains, front, lanes)
         if max_leaves > 1:
             growing.levels()
@@ -133,13 +134,14 @@ class _Growing:
         while n > 0:
             self._exchange(chosen[:n])
             rows = (member.order, member.scratch)
-            n = int(next_level(self.front, self.objective, *rows, table, self.gains.mass, chosen))
+            state = (self.front, self.objective, *rows, table, self.gains.mass, chosen)
+            n = int(member.team.timed(PARTITION, next_level, *state))
 
     def finish(self) -> Tree:
         """A copy of what has grown."""
         front = self.front
         leaf_of_row = np.empty(self.member.shard.n_rows, np.int32)
-        name_rows(front, self.member.order, leaf_of_row)
+        self.member.team.timed(KERNELS, name_rows, front, self.member.order, leaf_of_row)
         leaves = front.leaves[: front.counts[N_LEAVES]]
         nodes = front.nodes[: front.counts[N_NODES]].copy()
         return Tree(nodes, front.payload[leaves], int(front.values[leaves].sum()), leaf_of_row)
@@ -153,8 +155,9 @@ class _Growing:
         hists = member.hists(int(self.front.counts[N_SLOTS]), n_used)
         found = self._searched(chosen, summed, hists)
         records = np.empty((2 * chosen.shape[0], RECORD_FIELDS + n_used), np.int64)
-        settle(self.front, chosen, hists, member.layout, found, records)
-        note(self.front, chosen, np.stack(member.collective.all_gather(records)))
+        member.team.timed(KERNELS, settle, self.front, chosen, hists, member.layout, found, records)
+        gathered = np.stack(member.collective.all_gather(records))
+        member.team.timed(KERNELS, note, self.front, chosen, gathered)
 
     def _built(self, chosen: Integers) -> Integers:
         """This member's histograms of the smaller children."""
@@ -170,7 +173,7 @@ class _Growing:
             build(front, chosen, member.order, shard.bins, flat_gains, bin_start, features, self.lanes, local)
 
         work = (n_rows * shard.n_features + local.shape[0] * local.shape[1]) * len(self.lanes)
-        member.team.over(shard.n_features, work, part)
+        member.team.over(shard.n_features, work, part, HISTOGRAMS)
         return local
 
     def _searched(self, chosen: Integers, summed: Integers, hists: Integers) -> Integers:
@@ -184,4 +187,4 @@ class _Growing:
             search(self.front, chosen, self.objective, summed, hists, member.layout, features, found)
             return found
 
-        return np.stack(member.team.over(stop - first, 4 * summed.size, part))
+        return np.stack(member.team.over(stop - first, 4 * summed.size, part, SEARCH))

@@ -27,6 +27,7 @@ from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import yield_processor
 from boost_core.jit import kernel
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
@@ -54,9 +55,12 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
     edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
     gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields],
-    divided [n_blocks, DIVIDED_FIELDS]).
+    divided [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread)).
     """
-    order, _, leaf_of_row, hists, slots, taken, control, found, _ = work
+    order, _, leaf_of_row, hists, slots, taken, control, found, _, times = work
+    began = read_clock(times)
+    for i in range(order.shape[0]):
+        order[i] = i
     start_tree(tree, objective, order.shape[0], gains[2], gains[3])
     slots[:] = NO_SLOT
     taken[:] = 0
@@ -66,7 +70,9 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
         _share(crew, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, 0, hists, slots, taken, table, found[:, 0])
     while _next_leaf(tree, control):
+        found_at = read_clock(times)
         middle, left_mass = _divide(crew, edges, objective, table, gains, work, tree, lanes)
+        times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle, left_mass)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
@@ -83,6 +89,7 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
                 )
     dismiss(crew)
     name_leaves(tree, order, leaf_of_row)
+    times[KERNELS] += read_clock(times) - began
 
 
 @kernel
@@ -118,7 +125,7 @@ def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ig
 @kernel
 def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, _, _, control, found, divided = work
+    order, scratch, _, hists, _, _, control, found, divided, times = work
     features = (edges[block], edges[block + 1])
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
@@ -129,8 +136,12 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         for field in range(3):
             divided[block, field] = sizes[field]
     elif control[ACTION] == ROOT:
+        began = read_clock(times)
         _build(hists[0], table, gains, order, lanes, features)
+        built = read_clock(times)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
+        times[HISTOGRAMS] += built - began
+        times[SEARCH] += read_clock(times) - built
     else:
         _children(
             objective,
@@ -143,6 +154,7 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
             lanes,
             features,
             found[block],
+            times,
         )
 
 
@@ -164,7 +176,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 @kernel
 def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position and the left rows' mass."""
-    order, scratch, _, _, _, _, control, _, divided = work
+    order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
     n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
@@ -230,8 +242,9 @@ def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untype
 
 
 @kernel
-def _children(objective, table, gains, order, hists, tree, control, lanes, features, found):  # type: ignore[no-untyped-def]
+def _children(objective, table, gains, order, hists, tree, control, lanes, features, found, times):  # type: ignore[no-untyped-def]
     """A block's part of both children's histograms, and the best cut in it (found: OUT)."""
+    began = read_clock(times)
     small, large = control[SMALL], control[LARGE]
     small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
@@ -247,8 +260,11 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
     else:
         rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
         _build(large_hist, table, gains, rows, lanes, features)
+    built = read_clock(times)
     _search(objective, small_hist, table, tree.sums[small], features, found[0])
     _search(objective, large_hist, table, tree.sums[large], features, found[1])
+    times[HISTOGRAMS] += built - began
+    times[SEARCH] += read_clock(times) - built
 
 
 @kernel

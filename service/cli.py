@@ -127,12 +127,13 @@ def train(  # noqa: PLR0913, PLR0917 - a parameter is a flag here
     cluster: Annotated[str | None, typer.Option(help="A scheduler's address, tcp://host:port.")] = None,
     data_root: DataRoot = Path(),
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint of this OUT.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Show where the time went, by stage.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model without a server."""
     from service import cli_train
 
-    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root, resume), as_json=json)
+    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root, resume, profile), as_json=json)
 
 
 @app.command()

@@ -170,6 +170,10 @@ class TrainingRequest(_Strict):
         default=False,
         description="Measure every round how the weak learner meets the weak-learning conditions; takes time.",
     )
+    profile: bool = Field(
+        default=False,
+        description="Keep of every round where its time went, by stage; of the whole training it is told.",
+    )
     warm_start: WarmStartSpec | None = Field(
         default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
     )
