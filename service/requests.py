@@ -172,7 +172,7 @@ class TrainingRequest(_Strict):
     )
     profile: bool = Field(
         default=False,
-        description="Keep of every round where its time went, by stage; of the whole training it is told.",
+        description="Tell of every round where its time went; of all of them the answer tells it anyway.",
     )
     warm_start: WarmStartSpec | None = Field(
         default=None, description="Go on from a model with the same settings; rounds counts its rounds too."

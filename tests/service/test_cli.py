@@ -80,6 +80,18 @@ def test_train_answers_with_its_figures(model: Path, data_root: Path, tmp_path: 
     assert (tmp_path / "m").read_bytes() == (tmp_path / "m2").read_bytes()
 
 
+def test_a_profile_shows_where_the_time_went(data_root: Path, tmp_path: Path) -> None:
+    done = run("train", write_job(tmp_path), "--out", tmp_path / "m", "--data-root", data_root, "--profile")
+    assert done.returncode == 0, done.stderr
+    for stage in ("reading", "compilation", "histograms", "weights, gain matrix", "outside kernels"):
+        assert stage in done.stdout
+    done = run("train", write_job(tmp_path), "--out", tmp_path / "m", "--data-root", data_root, "--profile", "--json")
+    rows = one_object(done)["profile"]["stages"]
+    assert [row["stage"] for row in rows][:4] == ["waiting", "read", "bin", "compile"]
+    assert "histograms" in done.stderr
+    assert "compiling kernels" in done.stderr
+
+
 def test_data_are_relative_to_the_current_folder(data_root: Path, tmp_path: Path) -> None:
     done = run("train", write_job(tmp_path), "--out", tmp_path / "m", "--json", cwd=data_root)
     assert one_object(done)["rounds"] == 5

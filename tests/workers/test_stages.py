@@ -1,4 +1,4 @@
-"""The clock of stages: every nanosecond is charged once, and what kernels and exchanges say goes to their own stages."""
+"""The clock of stages: time is charged once, what kernels and exchanges say goes to their own stages."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from boost_core.catalogue import resolve_config
-from boost_core.jit import JIT_DISABLED
-from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, new_times
+from boost_core.jit import JIT_DISABLED, kernel
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, new_times, read_clock
 from boost_core.records import Phase
-from tests.workers.parquet_tables import write_table
+from tests.workers.parquet_tables import write
 from workers import stages
 from workers.data_plan import DataRequest, plan_data
 from workers.in_process import train_in_process
@@ -58,7 +58,7 @@ def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: li
 def trained(folder: Path, profile: bool, threads: int = 2) -> TrainingOutcome:
     random = np.random.default_rng(0)
     columns = {f"x{j}": random.integers(0, 9, 400).tolist() for j in range(4)}
-    write_table(folder / "t.parquet", {**columns, "label": random.integers(0, 3, 400).tolist()})
+    write(folder / "t.parquet", {**columns, "label": random.integers(0, 3, 400).tolist()})
     plan = plan_data(DataRequest((str(folder / "t.parquet"),), (str(folder / "t.parquet"),), "label"))
     learner = {"kind": "hamming_tree", "max_leaves": 4}
     config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": learner}, "rounds": 6})
@@ -95,9 +95,6 @@ def test_every_round_tells_its_stages_where_that_is_asked_for(tmp_path: Path) ->
 @pytest.mark.skipif(kernel_clock().address == 0, reason="kernels have no clock here")
 @pytest.mark.skipif(JIT_DISABLED, reason="uncompiled kernels are not timed")
 def test_kernels_read_the_clock_that_python_reads() -> None:
-    from boost_core.jit import kernel
-    from boost_core.kernel_times import read_clock
-
     @kernel
     def now_in_a_kernel(times):  # type: ignore[no-untyped-def]
         return read_clock(times)
