@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.objective import implementation
 
@@ -82,7 +82,7 @@ def dismissed(crew):  # type: ignore[no-untyped-def]
     return load_shared(crew, DISMISSED) > 0
 
 
-@kernel
+@step
 def stay(bell):  # type: ignore[no-untyped-def]
     """A helper's work is done: stay in the kernel until the team's next call, but not for ever.
 
@@ -103,7 +103,7 @@ def do_part(task: Any, *arguments: Any) -> Any:
     return implementation(do_part, type(task))(task, *arguments)
 
 
-@kernel
+@step
 def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
     """Do blocks of a task while there are any."""
     n_blocks = edges.shape[0] - 1

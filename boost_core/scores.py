@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boost_core.crew import do_part
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import implements
 from boost_core.row_vectors import add_row, add_row_watched, count_at_least
@@ -79,7 +79,7 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
         scores[i, column] += payload[leaf_of_row[i]]
 
 
-@kernel
+@step
 def _is_beaten(row, label):  # type: ignore[no-untyped-def]
     """Whether another class is predicted: one of a greater score, or of an equal one and a smaller index."""
     beaten = False

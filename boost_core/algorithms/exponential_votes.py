@@ -140,7 +140,8 @@ def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
     task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values, task.mass)
     sums = np.zeros(values.shape[1], np.int64)  # rows of task.sums share cache lines, which threads would fight for
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
-    task.sums[block] = sums
+    for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
+        task.sums[block, c] = sums[c]
 
 
 class ExponentialVotes:
