@@ -9,6 +9,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from numba import njit
 from numba.core import config
@@ -57,11 +58,11 @@ def _choose_cache() -> bool:
 JIT_DISABLED = bool(config.DISABLE_JIT)
 CACHED = _choose_cache()
 
+compiled: Any = njit  # whose types do not know the options for wrappers
 # No wrappers that other compiled code would call through a pointer: nothing does, and each takes time to compile.
-kernel = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True)
-# What only other kernels call: nor a wrapper for Python, which for a tuple of many arrays takes longer than the code.
-step = njit(
-    nogil=True, cache=CACHED, error_model="numpy", boundscheck=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
-)
+COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+kernel = compiled(**COMMON)
+# What only other kernels call: nor a wrapper for Python, which for tuples of many arrays takes longer than the code.
+step = compiled(**COMMON, no_cpython_wrapper=True)
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
-inner = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False, forceinline=True, no_cfunc_wrapper=True)
+inner = compiled(**COMMON, forceinline=True)

@@ -166,4 +166,4 @@ class Clock:
         if self._timed is None:
             return 0, 0
         packing = self._timed.seconds_packing
-        return int(packing * 1e9), int((self._timed.seconds_spent - packing) * 1e9)
+        return round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)

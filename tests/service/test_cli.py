@@ -214,7 +214,7 @@ def test_an_interrupted_training(data_root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     flags = ["--out", str(tmp_path / "m"), "--data-root", str(data_root), "--json"]
     with commanding(log, "train", str(job), *flags) as process:
-        wait_until(log.read_text, lambda text: "train ..." in text)
+        wait_until(log.read_text, lambda text: "training ..." in text)
         process.send_signal(signal.SIGINT)
         stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
