@@ -111,12 +111,19 @@ def init(
 @app.command()
 def compile(
     classes: Annotated[list[int] | None, typer.Option(min=2, help="For so many classes; may be repeated.")] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="For NAME, or NAME:WEAK_LEARNER; may be repeated. adaboost_mh if not given."),
+    ] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder for compiled kernels, in place of NUMBA_CACHE_DIR.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compile the kernels of a job with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
+    """Compile the kernels of jobs with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
     from service import cli_compile
 
-    cli_compile.run(classes, as_json=json)
+    cli_compile.run(cli_compile.Wanted(classes, algorithm, cache), as_json=json)
 
 
 @app.command()

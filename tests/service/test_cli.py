@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -253,5 +254,16 @@ def test_the_release_is_told() -> None:
 
 def test_compile_says_for_what() -> None:
     answer = one_object(run("compile", "--classes", 3, "--json"))
-    assert answer["classes"] == [3]
+    assert (answer["classes"], answer["algorithms"]) == ([3], ["adaboost_mh"])
     assert answer["seconds"] > 0
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+def test_kernels_in_a_folder_that_was_shipped_are_not_compiled_again(tmp_path: Path) -> None:
+    wanted = ("compile", "--classes", 2, "--algorithm", "adaboost:stump", "--json", "--cache")
+    made = one_object(run(*wanted, tmp_path / "made"))
+    assert made["compiled"] > 0
+    shutil.copytree(tmp_path / "made", tmp_path / "shipped")
+    shutil.rmtree(tmp_path / "made")
+    again = one_object(run(*wanted, tmp_path / "shipped"))
+    assert (again["compiled"], again["algorithms"]) == (0, ["adaboost:stump"])
