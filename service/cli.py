@@ -113,11 +113,9 @@ def compile(
     classes: Annotated[list[int] | None, typer.Option(min=2, help="For so many classes; may be repeated.")] = None,
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="For NAME, or NAME:WEAK_LEARNER; may be repeated. adaboost_mh if not given."),
+        typer.Option(help="For NAME or NAME:WEAK_LEARNER; may be repeated; else adaboost_mh."),
     ] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder for compiled kernels, in place of NUMBA_CACHE_DIR.")
-    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for them, in place of NUMBA_CACHE_DIR.")] = None,
     json: Json = False,
 ) -> None:
     """Compile the kernels of jobs with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
