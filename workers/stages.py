@@ -141,9 +141,10 @@ class Clock:
                 whole, inside = whole - part, inside - part
         if self._timed is not None:
             talked = self._talk()
-            for own, after, before in zip(TALKS, talked, self._talked, strict=True):
-                spent[own] += after - before
-                whole -= after - before
+            if FIRST <= place < LAST:  # before the first round, waiting for others belongs to what they are doing
+                for own, after, before in zip(TALKS, talked, self._talked, strict=True):
+                    spent[own] += after - before
+                    whole -= after - before
             self._talked = talked
         spent[place] += whole
         kernels[place] += inside

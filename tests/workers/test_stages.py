@@ -35,10 +35,11 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: list[int]) -> None:
     times, talking, clock = new_times(), Talking(), Clock(_since=0)
     clock.watch(times, talking)
+    talking.seconds_spent, talking.seconds_packing = 200e-9, 100e-9  # while others read: no exchange of a round
     now[0] = 1_000
     clock.enter(Phase.GROWING)
     times[[KERNELS, HISTOGRAMS, SEARCH, PARTITION]] = 700, 300, 150, 50
-    talking.seconds_spent, talking.seconds_packing = 80e-9, 30e-9
+    talking.seconds_spent, talking.seconds_packing = 280e-9, 130e-9
     now[0] = 2_000
     clock.enter(Phase.STEP)
     now[0] = 2_500
