@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
+from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.objective import implementation
 
 CLAIM, FINISHED, DISMISSED = 0, 8, 16  # a cache line apart
@@ -81,7 +82,7 @@ def dismissed(crew):  # type: ignore[no-untyped-def]
     return load_shared(crew, DISMISSED) > 0
 
 
-@kernel
+@step
 def stay(bell):  # type: ignore[no-untyped-def]
     """A helper's work is done: stay in the kernel until the team's next call, but not for ever.
 
@@ -102,7 +103,7 @@ def do_part(task: Any, *arguments: Any) -> Any:
     return implementation(do_part, type(task))(task, *arguments)
 
 
-@kernel
+@step
 def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
     """Do blocks of a task while there are any."""
     n_blocks = edges.shape[0] - 1
@@ -114,10 +115,13 @@ def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_out(crew, edges, task):  # type: ignore[no-untyped-def]
-    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published."""
+def share_out(crew, edges, task, times):  # type: ignore[no-untyped-def]
+    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published;
+    times: IN/OUT (kernel_times.py)."""
+    began = read_clock(times)
     _do_blocks(crew, edges, task)
     await_all(crew, edges.shape[0] - 1)
+    times[KERNELS] += read_clock(times) - began
 
 
 @kernel

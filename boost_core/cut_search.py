@@ -3,7 +3,7 @@
 import numpy as np
 
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, kernel, step
 from boost_core.objective import cut_value
 from boost_core.row_vectors import add_row
 
@@ -18,7 +18,7 @@ def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-unt
         best[MISSING_LEFT] = missing_left
 
 
-@kernel
+@step
 def search_feature(objective, hist, sums, n_thresholds, has_missing, best):  # type: ignore[no-untyped-def]
     """Best cut of one feature, in the order of ties: hist [bins of the feature, padded], best: OUT (cut.py)."""
     n_channels = sums.shape[0] - 1
@@ -32,7 +32,8 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, best):  # t
             continue  # no row in the bin: the same cut as the one before, which wins the tie
         add_row(below, 0, flat, last_left * width, n_channels + 1)
         if n_missing > 0:
-            left[:] = below
+            for c in range(n_channels + 1):
+                left[c] = below[c]
             add_row(left, 0, flat, missing * width, n_channels + 1)
             if left[n_channels] < n_rows:
                 consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)

@@ -1,7 +1,7 @@
 """A fitted weak learner: one tree, or several that speak for a score column each."""
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +52,7 @@ class Fitted:
 
     def without_rows(self) -> "Fitted":
         """What a model keeps: the same without the leaf of every row."""
-        nobody = np.empty(0, np.int32)
-        return replace(
-            self, parts=tuple(replace(part, tree=replace(part.tree, leaf_of_row=nobody)) for part in self.parts)
-        )
+        return Fitted(tuple(Part(part.tree.without_rows(), part.column) for part in self.parts), self.speech)
 
 
 def one_tree(tree: Tree, speech: Speech) -> Fitted:

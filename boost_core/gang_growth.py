@@ -35,6 +35,7 @@ from boost_core.gang_steps import (
 )
 from boost_core.gang_sums import FeatureCopies, Place, ReducedHistograms, SliceSums, worth_copies
 from boost_core.intrinsics import lanes_for
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH
 from boost_core.shard import Shard
 from boost_core.team import Team
 from boost_core.tree import NO_LIMIT, Tree
@@ -101,7 +102,7 @@ class GangMember:
         dear = int(self.binning.bin_start[-1]) * len(lanes) > DEAR_WORK * self.collective.size
         front = new_frontier(max_leaves, gains.n_channels, n_outputs, max_depth, cheap_rows, 1 if dear else max_leaves)
         self.order[:] = self.rows
-        start(front, objective, self.shard.n_rows, sums, gains.total_mass)
+        self.team.timed(KERNELS, start, front, objective, self.shard.n_rows, sums, gains.total_mass)
         way = self.sums_for(gains, max_leaves)
         growing = _Growing(self, objective, gains, front, way, way.begin(gains))
         if max_leaves > 1:
@@ -145,13 +146,14 @@ class _Growing:
         while n > 0:
             self._exchange(chosen[:n])
             rows = (member.order, member.scratch)
-            n = int(next_level(self.front, self.objective, *rows, table, self.gains.mass, chosen))
+            state = (self.front, self.objective, *rows, table, self.gains.mass, chosen)
+            n = int(member.team.timed(PARTITION, next_level, *state))
 
     def finish(self) -> Tree:
         """A copy of what has grown."""
         front = self.front
         leaf_of_row = np.empty(self.member.shard.n_rows, np.int32)
-        name_rows(front, self.member.order, leaf_of_row)
+        self.member.team.timed(KERNELS, name_rows, front, self.member.order, leaf_of_row)
         leaves = front.leaves[: front.counts[N_LEAVES]]
         nodes = front.nodes[: front.counts[N_NODES]].copy()
         return Tree(nodes, front.payload[leaves], int(front.values[leaves].sum()), leaf_of_row)
@@ -163,20 +165,25 @@ class _Growing:
         hists = member.hists(int(self.front.counts[N_SLOTS]), self.width)
         found = self._searched(chosen, hists)
         records = np.empty((2 * chosen.shape[0], RECORD_FIELDS + self.gains.n_channels + 1), np.int64)
-        settle(self.front, chosen, hists, member.layout, found, records)
-        note(self.front, chosen, np.stack(member.collective.all_gather(records)))
+        member.team.timed(KERNELS, settle, self.front, chosen, hists, member.layout, found, records)
+        gathered = np.stack(member.collective.all_gather(records))
+        member.team.timed(KERNELS, note, self.front, chosen, gathered)
 
     def _searched(self, chosen: Integers, hists: Integers) -> Integers:
         """Best cuts in this member's slice by part of its features, [parts, 2 n_chosen, RECORD_FIELDS]."""
         member = self.member
         first, stop = member.slices.own
 
+        def fill(begin: int, end: int) -> None:
+            self.way.fill(self.front, chosen, hists, (begin, end))
+
+        member.team.over(stop - first, self.way.work + hists[0].size * chosen.shape[0], fill, HISTOGRAMS)
+
         def part(begin: int, end: int) -> Integers:
             found = np.zeros((2 * chosen.shape[0], RECORD_FIELDS), np.int64)
-            self.way.fill(self.front, chosen, hists, (begin, end))
             features = (first + begin, first + end)
             search(self.front, chosen, self.objective, hists, member.layout, features, found)
             return found
 
-        work = self.way.work + 4 * chosen.shape[0] * hists[0].size
-        return np.stack(member.team.over(stop - first, work, part))
+        work = 4 * chosen.shape[0] * hists[0].size
+        return np.stack(member.team.over(stop - first, work, part, SEARCH))

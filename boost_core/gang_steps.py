@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_rows
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
 from boost_core.tree_steps import add_node, gain_of
@@ -84,7 +84,8 @@ def new_frontier(
 def start(front, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
     """Candidate 0 is the only leaf and holds all rows, its histogram in slot 0; mass: of this member."""
     front.segments[0, 0], front.segments[0, 1] = 0, n_rows
-    front.sums[0] = sums
+    for c in range(sums.shape[0]):
+        front.sums[0, c] = sums[c]
     front.values[0] = set_root(objective, sums, sums.shape[0] - 1, front.payload[0])
     front.masses[0] = mass
     front.children[0] = UNKNOWN
@@ -114,7 +115,7 @@ def next_level(front, objective, order, scratch, table, mass, chosen):  # type: 
     return 0
 
 
-@kernel
+@step
 def _best_leaf(front):  # type: ignore[no-untyped-def]
     """Largest gain, lowest index among equals; -1 if no gain is left."""
     best = 0
@@ -124,7 +125,7 @@ def _best_leaf(front):  # type: ignore[no-untyped-def]
     return best if front.gains[front.leaves[best]] > 0 else -1
 
 
-@kernel
+@step
 def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-untyped-def]
     """Divide the best leaves whose children are not known: those that will probably be taken, and cheap ones."""
     n, rank, counts = 0, 0, front.counts
@@ -159,7 +160,7 @@ def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-unt
     return n
 
 
-@kernel
+@step
 def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
     """Make a candidate's children and order its rows."""
     order, scratch, bins, n_thresholds, mass = rows
@@ -189,7 +190,7 @@ def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
         front.children[child] = front.slots[child] = UNKNOWN
 
 
-@kernel
+@step
 def _take(front, leaf):  # type: ignore[no-untyped-def]
     """Turn a leaf into a node: its left child keeps the index, the right one gets the next free index."""
     counts, candidate = front.counts, front.leaves[leaf]
@@ -259,8 +260,8 @@ def settle(front, chosen, hists, layout, found, records):  # type: ignore[no-unt
             if found[part, row, VALUE] > found[best, row, VALUE]:
                 best = part
         record = records[row]
-        record[:] = 0
-        record[:RECORD_FIELDS] = found[best, row]
+        for field in range(record.shape[0]):
+            record[field] = found[best, row, field] if field < RECORD_FIELDS else 0
         if record[VALUE] != NO_CUT:
             left_sums(hists[front.slots[child]], layout, record, record[RECORD_FIELDS:])
         record[MASS] = front.masses[child] if child >= 0 else 0
@@ -281,7 +282,8 @@ def note(front, chosen, gathered):  # type: ignore[no-untyped-def]
             mass += gathered[rank, row, MASS]
             if gathered[rank, row, VALUE] > gathered[best, row, VALUE]:
                 best = rank
-        front.records[child] = gathered[best, row]
+        for field in range(gathered.shape[2]):
+            front.records[child, field] = gathered[best, row, field]
         front.gains[child] = gain_of(front.records[child, VALUE], front.values[child], mass)
 
 

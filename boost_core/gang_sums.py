@@ -21,6 +21,7 @@ from boost_core.cut import FeatureSlices
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_steps import PARENT, SMALL, Frontier, build, spread
 from boost_core.intrinsics import Lanes, lanes_for
+from boost_core.kernel_times import HISTOGRAMS
 from boost_core.shard import Shard
 from boost_core.team import Team
 
@@ -116,7 +117,7 @@ class ReducedHistograms:
 
         n_rows = int((bounds[:, 0, 1] - bounds[:, 0, 0]).sum())
         work = (n_rows * shard.n_features + n * self._shape[0]) * len(self._lanes)
-        self._place.team.over(shard.n_features, work, part)
+        self._place.team.over(shard.n_features, work, part, HISTOGRAMS)
         return local
 
 

@@ -14,13 +14,14 @@ from boost_core.cut import RECORD_FIELDS, feature_edges, slice_features
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
-from boost_core.jit import JIT_DISABLED, kernel
+from boost_core.jit import JIT_DISABLED
+from boost_core.kernel_times import new_times
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, grow, help_grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
 from boost_core.team import Team
-from boost_core.tree import NO_LIMIT, Tree, finished, new_tree
+from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
@@ -80,13 +81,6 @@ class Grower:
         return self._gang.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
 
 
-@kernel
-def _number(order):  # type: ignore[no-untyped-def]
-    """order (OUT): 0, 1, 2 ..."""
-    for i in range(order.shape[0]):
-        order[i] = i
-
-
 class _LoneGrower:
     """Arrays of lone growth, kept over the rounds."""
 
@@ -96,8 +90,12 @@ class _LoneGrower:
         self._order = np.empty(shard.n_rows, np.int32)
         self._scratch = np.empty_like(self._order)
         self._hists = np.empty((0, 0, 0), np.int64)
+        self._edges: dict[int, Integers] = {}
+        self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
+        self._untimed = new_times()  # of helpers: the leader's times are those of the call
 
     def offer(self, binning: Binning) -> None:
+        """Which features there are stays: others have one bin then, and the same bins are counted."""
         self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing)
 
     def grow(
@@ -115,30 +113,45 @@ class _LoneGrower:
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
-        slots, taken = np.empty(max_leaves, np.int64), np.empty(hists.shape[0], np.int64)
-        control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64)
-        divided = np.zeros((n_blocks, DIVIDED_FIELDS), np.int64)
-        work = (self._order, self._scratch, leaf_of_row, hists, slots, taken, control, found, divided)
-        tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
+        tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
+        work = (self._order, self._scratch, leaf_of_row, hists, *room)
+        own, others = (*work, self._team.times), (*work, self._untimed)
         matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
-        _number(self._order)
         crew, bell = new_crew(n_blocks), self._team.bell()
 
         def run(rank: int) -> None:
             if rank == 0:
-                grow(crew, edges, objective, self._table, matrix, work, tree, lanes)
+                grow(crew, edges, objective, self._table, matrix, own, tree, lanes)
             else:
-                help_grow(crew, edges, objective, self._table, matrix, work, tree, lanes, bell)
+                help_grow(crew, edges, objective, self._table, matrix, others, tree, lanes, bell)
 
         self._team.together(threads, run, waits=False)  # helpers leave by themselves, and touch the crew only
         return finished(tree, leaf_of_row)
 
+    def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
+        """Room for a tree, and slots, taken, control, found, divided; it is used again, and growth sets all of it that
+        it reads."""
+        room = self._room.get(sizes)
+        if room is None:
+            *shape, n_blocks, n_slots = sizes
+            tree = new_tree(*shape)
+            work = (
+                np.zeros(shape[0], np.int64),
+                np.zeros(n_slots, np.int64),
+                np.zeros(CONTROL_FIELDS, np.int64),
+                np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64),
+                np.zeros((n_blocks, DIVIDED_FIELDS), np.int64),
+            )
+            room = self._room[sizes] = (tree, work)
+        return room
+
     def _blocks(self, threads: int) -> Integers:
         """Feature blocks: several a thread, so that a thread that lags behind holds up little."""
-        if threads == 1:
-            return np.array([0, self._shard.n_features], np.int64)
-        wanted = min(threads * BLOCKS_A_THREAD, self._shard.n_features)
-        return np.unique(feature_edges(self._table[1], wanted))
+        edges = self._edges.get(threads)
+        if edges is None:
+            wanted = min(threads * BLOCKS_A_THREAD, self._shard.n_features) if threads > 1 else 1
+            edges = self._edges[threads] = np.unique(feature_edges(self._table[1], wanted))
+        return edges
 
     def _threads(self, n_lanes: int) -> int:
         """Threads that are worth sharing the work with."""

@@ -166,6 +166,31 @@ def _yield_compiled(typingctx: Any) -> Any:
     return types.void(), codegen
 
 
+def _call_clock_compiled(typingctx: Any, address: Any, number: Any) -> Any:
+    """Nanoseconds by the function at an address, int (int number, int64 [2] *seconds_and_nanoseconds); 0 where the
+    address is 0."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        wide, narrow = ir.IntType(64), ir.IntType(32)
+        utils: Any = cgutils  # without types in Numba
+        room = utils.alloca_once(builder, wide, size=2)
+        told = utils.alloca_once_value(builder, ir.Constant(wide, 0))
+        with builder.if_then(builder.icmp_unsigned("!=", args[0], ir.Constant(wide, 0))):
+            declared = ir.FunctionType(narrow, [narrow, wide.as_pointer()])
+            function = builder.inttoptr(args[0], declared.as_pointer())
+            builder.call(function, [builder.trunc(args[1], narrow), room])
+            parts = [builder.load(builder.gep(room, [ir.Constant(wide, part)])) for part in range(2)]
+            builder.store(builder.add(builder.mul(parts[0], ir.Constant(wide, 10**9)), parts[1]), told)
+        return builder.load(told)
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+def _call_clock_plain(address: int, number: int) -> int:
+    """Uncompiled kernels are not timed."""
+    return 0
+
+
 def _yield_plain() -> None:
     """Python's threads take turns by themselves."""
 
@@ -202,4 +227,5 @@ fused: Any = _fused_plain if JIT_DISABLED else intrinsic(_fused_compiled)
 fetch_add: Any = _fetch_add_plain if JIT_DISABLED else intrinsic(_atomic("add", "Add to an entry."))
 exchange: Any = _exchange_plain if JIT_DISABLED else intrinsic(_atomic("xchg", "Set an entry."))
 load_shared: Any = _load_shared_plain if JIT_DISABLED else intrinsic(_load_shared_compiled)
+call_clock: Any = _call_clock_plain if JIT_DISABLED else intrinsic(_call_clock_compiled)
 yield_processor: Any = _yield_plain if JIT_DISABLED else intrinsic(_yield_compiled)

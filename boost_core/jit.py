@@ -9,6 +9,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from numba import njit
 from numba.core import config
@@ -57,6 +58,11 @@ def _choose_cache() -> bool:
 JIT_DISABLED = bool(config.DISABLE_JIT)
 CACHED = _choose_cache()
 
-kernel = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False)
+compiled: Any = njit  # whose types do not know the options for wrappers
+# No wrappers that other compiled code would call through a pointer: nothing does, and each takes time to compile.
+COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+kernel = compiled(**COMMON)
+# What only other kernels call: nor a wrapper for Python, which for tuples of many arrays takes longer than the code.
+step = compiled(**COMMON, no_cpython_wrapper=True)
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
-inner = njit(nogil=True, cache=CACHED, error_model="numpy", boundscheck=False, forceinline=True)
+inner = compiled(**COMMON, forceinline=True)

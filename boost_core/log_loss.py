@@ -5,6 +5,8 @@ every member of a gang, whatever its processor, finds the same. A temperature T 
 probabilities p: 1 / T is the factor below.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ from boost_core import ieee_math
 from boost_core.decoding import Decoding, Rule
 from boost_core.jit import inner, kernel
 from boost_core.probability import Link, Transform
-from boost_core.scores import UNIT
+from boost_core.scores import UNIT, Scores
 from boost_core.shard import Shard
 from boost_core.team import Team
 
@@ -119,6 +121,16 @@ class LogLoss:
 
         work = 16 * n_rows * self._n_classes * factors.shape[0]
         return np.asarray(np.sum(team.over(n_rows, work, part), axis=0))
+
+    def of_rows(self, scores: Scores, rows: Shard | None, factors: NDArray[np.float64], team: Team) -> Integers:
+        """The same of all this member's rows, block by block of their scores; None: there are none."""
+        total = np.zeros(factors.shape[0], np.int64)
+        if rows is None:
+            return total
+        for span, block in scores.blocks():
+            copies = None if rows.copies is None else rows.copies[span]
+            total += self.sums(block, replace(rows, labels=rows.labels[span], copies=copies), factors, team)
+        return total
 
     def mean(self, total: int) -> float:
         """Mean loss from the sum over all members."""

@@ -26,7 +26,8 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import yield_processor
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
@@ -54,9 +55,12 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
     edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
     gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields],
-    divided [n_blocks, DIVIDED_FIELDS]).
+    divided [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread)).
     """
-    order, _, leaf_of_row, hists, slots, taken, control, found, _ = work
+    order, _, leaf_of_row, hists, slots, taken, control, found, _, times = work
+    began = read_clock(times)
+    for i in range(order.shape[0]):
+        order[i] = i
     start_tree(tree, objective, order.shape[0], gains[2], gains[3])
     slots[:] = NO_SLOT
     taken[:] = 0
@@ -64,9 +68,11 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
     if tree.gains.shape[0] > 1:
         control[ACTION] = ROOT
         _share(crew, edges, objective, table, gains, work, tree, lanes)
-        _combine(tree, 0, hists, slots, taken, table, found[:, 0])
+        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0])
     while _next_leaf(tree, control):
+        found_at = read_clock(times)
         middle, left_mass = _divide(crew, edges, objective, table, gains, work, tree, lanes)
+        times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle, left_mass)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
@@ -83,6 +89,7 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
                 )
     dismiss(crew)
     name_leaves(tree, order, leaf_of_row)
+    times[KERNELS] += read_clock(times) - began
 
 
 @kernel
@@ -102,7 +109,7 @@ def help_grow(crew, edges, objective, table, gains, work, tree, lanes, bell):  #
     stay(bell)
 
 
-@kernel
+@step
 def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     n_blocks = edges.shape[0] - 1
@@ -115,10 +122,10 @@ def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ig
     await_all(crew, n_blocks)
 
 
-@kernel
+@step
 def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, _, _, control, found, divided = work
+    order, scratch, _, hists, _, _, control, found, divided, times = work
     features = (edges[block], edges[block + 1])
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
@@ -129,8 +136,12 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         for field in range(3):
             divided[block, field] = sizes[field]
     elif control[ACTION] == ROOT:
+        began = read_clock(times)
         _build(hists[0], table, gains, order, lanes, features)
+        built = read_clock(times)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
+        times[HISTOGRAMS] += built - began
+        times[SEARCH] += read_clock(times) - built
     else:
         _children(
             objective,
@@ -143,17 +154,20 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
             lanes,
             features,
             found[block],
+            times,
         )
 
 
-@kernel
+@step
 def _row_bounds(segment, n_blocks):  # type: ignore[no-untyped-def]
     """Where the blocks of a segment's rows begin and end, int64 [n_blocks + 1]."""
-    n_rows = segment[1] - segment[0]
-    return segment[0] + np.arange(n_blocks + 1) * n_rows // n_blocks
+    bounds = np.empty(n_blocks + 1, np.int64)
+    for block in range(n_blocks + 1):
+        bounds[block] = segment[0] + block * (segment[1] - segment[0]) // n_blocks
+    return bounds
 
 
-@kernel
+@step
 def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     """control (OUT): the leaf to split; returns whether there is one."""
     control[ACTION] = DIVIDE
@@ -161,10 +175,10 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     return control[LEAF] >= 0
 
 
-@kernel
+@step
 def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position and the left rows' mass."""
-    order, scratch, _, _, _, _, control, _, divided = work
+    order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
     n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
@@ -172,10 +186,13 @@ def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: i
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, gains[1], scratch)
     _share(crew, edges, objective, table, gains, work, tree, lanes)
     middle = join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
-    return middle, divided[:, LEFT_MASS].sum()
+    left_mass = np.int64(0)
+    for block in range(n_blocks):
+        left_mass += divided[block, LEFT_MASS]
+    return middle, left_mass
 
 
-@kernel
+@step
 def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     """Say what is to be built and searched for the children of the leaf that was split (control: OUT); new: the right
     one."""
@@ -204,7 +221,7 @@ def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     control[LARGE_SLOT] = slots[control[LARGE]]
 
 
-@kernel
+@step
 def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     """A free slot, else that of the least promising leaf (never of the two leaves named); there are 2 at least."""
     for slot in range(taken.shape[0]):
@@ -221,7 +238,7 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     return slot
 
 
-@kernel
+@step
 def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of some features over the rows."""
     bins, bin_start = table[0], table[1]
@@ -229,9 +246,10 @@ def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untype
     add_rows(bins, rows, gains[0], bin_start, features, lanes, hist.reshape(-1))
 
 
-@kernel
-def _children(objective, table, gains, order, hists, tree, control, lanes, features, found):  # type: ignore[no-untyped-def]
+@step
+def _children(objective, table, gains, order, hists, tree, control, lanes, features, found, times):  # type: ignore[no-untyped-def]
     """A block's part of both children's histograms, and the best cut in it (found: OUT)."""
+    began = read_clock(times)
     small, large = control[SMALL], control[LARGE]
     small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
@@ -247,16 +265,19 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
     else:
         rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
         _build(large_hist, table, gains, rows, lanes, features)
+    built = read_clock(times)
     _search(objective, small_hist, table, tree.sums[small], features, found[0])
     _search(objective, large_hist, table, tree.sums[large], features, found[1])
+    times[HISTOGRAMS] += built - began
+    times[SEARCH] += read_clock(times) - built
 
 
-@kernel
+@step
 def _search(objective, hist, table, sums, features, found):  # type: ignore[no-untyped-def]
     search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, found)
 
 
-@kernel
+@step
 def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0
@@ -264,7 +285,8 @@ def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-
         if found[block, VALUE] > found[best, VALUE]:
             best = block
     record = tree.records[leaf]
-    record[:RECORD_FIELDS] = found[best]
+    for field in range(RECORD_FIELDS):
+        record[field] = found[best, field]
     if record[VALUE] != NO_CUT:
         left_sums(
             hists[slots[leaf]],

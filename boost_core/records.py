@@ -20,10 +20,17 @@ class StopReason(enum.StrEnum):
 
 
 class Phase(enum.StrEnum):
-    """What the loop is doing, for an observer that holds the clock."""
+    """What the loop is doing, for an observer that holds the clock. Exactly one phase runs at a time."""
 
-    TRAIN = "train"
-    VALIDATE = "validate"
+    OTHER = "other"  # before the first round and after the last one: replay, margins, calibration
+    WEIGHTS = "weights"  # from scores to the gain matrix and its sums
+    GROWING = "growing"  # the weak learner
+    STEP = "step"  # its edge and alpha
+    CONDITIONS = "conditions"  # how it meets the weak-learning conditions, where a job asks
+    UPDATE = "update"  # the new scores and their errors
+    VALIDATE = "validate"  # the same of validation rows
+    REPORT = "report"  # the round's figures are recorded and told
+    CHECKPOINT = "checkpoint"  # the model so far is kept
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from boost_core.crew import do_part
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import implements
 from boost_core.row_vectors import add_row, add_row_watched, count_at_least
@@ -18,6 +18,8 @@ from boost_core.team import Team
 
 UNIT = 2.0**-SCORE_UNITS
 WIDEN_AT = 1 << 30  # int32 scores become int64 before a score or a difference of two could pass 2**31
+NO_PAIR = -(1 << 62)  # peak of a label that no row has, or that all have
+LEAST_NARROW, LEAST_WIDE = np.int32(np.iinfo(np.int32).min), np.int64(np.iinfo(np.int64).min)
 
 
 @kernel
@@ -30,7 +32,8 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
 
 class _Watched(NamedTuple):
     """Adding a round to rows of one label each, and what is seen of the new scores on the way; OUT, by block:
-    errors int64 [n_blocks, 2] as _count_errors says, peaks [n_blocks, 2, c] as Survey says."""
+    errors int64 [n_blocks, 2] as _count_errors says, peaks int64 [n_blocks, 2, c] as Survey says; lowest: the least
+    number of the scores' type, from which they keep away."""
 
     scores: NDArray[np.integer]
     payload: NDArray[np.integer]
@@ -38,7 +41,7 @@ class _Watched(NamedTuple):
     labels: NDArray[np.int32]
     lowest: np.integer
     errors: NDArray[np.int64]
-    peaks: NDArray[np.integer]
+    peaks: NDArray[np.int64]
 
 
 @implements(do_part, _Watched)
@@ -56,7 +59,10 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
             strict += 1
             ordinary += _is_beaten(task.scores[i], label)
     task.errors[block, 0], task.errors[block, 1] = ordinary, strict
-    task.peaks[block] = peaks
+    for sign in range(2):
+        for c in range(n_columns):
+            seen = peaks[sign, c]
+            task.peaks[block, sign, c] = NO_PAIR if seen == task.lowest else np.int64(seen)
 
 
 @kernel
@@ -73,7 +79,7 @@ def _add_column(scores, column, payload, leaf_of_row, start, stop):  # type: ign
         scores[i, column] += payload[leaf_of_row[i]]
 
 
-@kernel
+@step
 def _is_beaten(row, label):  # type: ignore[no-untyped-def]
     """Whether another class is predicted: one of a greater score, or of an equal one and a smaller index."""
     beaten = False
@@ -143,13 +149,12 @@ def predicted_classes(scores: NDArray[np.integer], decoding: Decoding | None = N
 
 
 class Survey(NamedTuple):
-    """What is known of all rows since the last round was added. peaks: of the scores' type, [2, n_columns], by label
-    the greatest score of rows of other labels and the greatest -score of its own rows, the type's least number where
-    there is no such row."""
+    """What is known of all rows since the last round was added. peaks: int64 [2, n_columns], by label the greatest
+    score of rows of other labels and the greatest -score of its own rows, NO_PAIR where there is no such row."""
 
     wrong: int
     strictly_wrong: int
-    peaks: NDArray[np.integer]
+    peaks: NDArray[np.int64]
 
 
 @dataclass
@@ -172,8 +177,9 @@ class Scores:
 
     def widen(self, multipliers: NDArray[np.int64], fitted: Fitted) -> None:
         """Make room for a weak learner before it is added, by what it can add to a score at most."""
-        largest = 1 if fitted.speech is Speech.LABEL else max(_largest(part.tree.payload) for part in fitted.parts)
-        self.reach += int(np.abs(multipliers).max(initial=0)) * largest
+        values = fitted.speech is Speech.VALUES  # others say 1 at most
+        largest = max(_largest(part.tree.payload) for part in fitted.parts) if values else 1
+        self.reach += max(map(abs, multipliers.tolist()), default=0) * largest
         if self.reach >= WIDEN_AT and self.values.dtype == np.int32:
             self.values = self.values.astype(np.int64)
 
@@ -222,13 +228,14 @@ class Scores:
         self, added: NDArray[np.integer], leaf_of_row: NDArray[np.int32], labels: NDArray[np.int32], team: Team
     ) -> Survey:
         n_rows, n_columns = self.values.shape
-        dtype, work = self.values.dtype, 2 * n_rows * n_columns
+        work = 2 * n_rows * n_columns
         n_blocks = team.blocks(n_rows, work)
-        errors, peaks = np.zeros((n_blocks, 2), np.int64), np.empty((n_blocks, 2, n_columns), dtype)
-        lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it
+        errors, peaks = np.empty((n_blocks, 2), np.int64), np.empty((n_blocks, 2, n_columns), np.int64)
+        lowest = LEAST_NARROW if self.values.dtype == np.int32 else LEAST_WIDE
         team.share(_Watched(self.values, added, leaf_of_row, labels, lowest, errors, peaks), n_rows, work)
-        wrong, strictly_wrong = (int(count) for count in errors.sum(axis=0))
-        return Survey(wrong, strictly_wrong, peaks.max(axis=0))
+        counts = errors.tolist()
+        wrong, strictly_wrong = sum(count[0] for count in counts), sum(count[1] for count in counts)
+        return Survey(wrong, strictly_wrong, peaks[0] if n_blocks == 1 else np.maximum.reduce(peaks))
 
     def count_errors(
         self,

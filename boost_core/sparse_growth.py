@@ -28,6 +28,7 @@ from boost_core.cut import (
     FeatureSlices,
     partition,
 )
+from boost_core.kernel_times import HISTOGRAMS, PARTITION, SEARCH
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_search import (
@@ -135,7 +136,8 @@ class SparseMember:
         feature, kind, last_left, missing_left = (int(leaf.record[f]) for f in (FEATURE, KIND, BIN, MISSING_LEFT))
         cut = (kind, last_left, int(self.binning.n_thresholds[feature]) + 1, bool(missing_left))
         segment = (leaf.start, leaf.stop)
-        middle, left_mass = partition(self.order, self.shard.bins[feature], segment, cut, mass, self.scratch)
+        state = (self.order, self.shard.bins[feature], segment, cut, mass, self.scratch)
+        middle, left_mass = self.team.timed(PARTITION, partition, *state)
         return int(middle), int(left_mass)
 
 
@@ -264,7 +266,8 @@ class _SparseGrowing:
                 fill_table(member.shard.bins, entries, rows, gains.counts, bin_start, (first, stop), table)
 
             n_features = member.shard.n_features
-            member.team.over(n_features, n_features * (rows.shape[0] + entries[1].shape[0]) + table.size, part)
+            work = n_features * (rows.shape[0] + entries[1].shape[0]) + table.size
+            member.team.over(n_features, work, part, HISTOGRAMS)
         return list(member.collective.reduce_scatter(tables, member.slices.bins))
 
     def _search(self, leaves: list[SparseLeaf]) -> None:
@@ -337,7 +340,7 @@ class _SparseGrowing:
             return self._best_of((first + start, first + end), table, ranked)
 
         work = table.size + 4 * (stop - first) * ranked.most.labels.shape[0]
-        return max(self._member.team.over(stop - first, work, part), key=lambda each: int(each[VALUE]))
+        return max(self._member.team.over(stop - first, work, part, SEARCH), key=lambda each: int(each[VALUE]))
 
     def _best_of(self, features: tuple[int, int], table: Integers, ranked: "Ranked") -> Integers:
         """The best cut of some features: by the cold classes of the greatest sums, then by all that matter.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.crew import help_out, new_crew, share_out
+from boost_core.kernel_times import KERNELS, NO_CLOCK, KernelClock, new_times
 from boost_core.placement import Placement
 
 Result = TypeVar("Result")
@@ -26,7 +27,8 @@ class _Call:
     def __init__(self, work: Callable[[int], None]) -> None:
         self._work = work
         self._lock = threading.Lock()
-        self._all_out = threading.Semaphore(0)
+        self._all_out = threading.Lock()  # free when nobody is inside any more and the caller waits
+        self._all_out.acquire()
         self._open = True
         self._inside = 0
         self.error: BaseException | None = None
@@ -69,10 +71,14 @@ class Team:
     """A fixed number of threads; that of the caller, who must also have made the team, is one of them.
 
     The caller never waits for a thread that has not begun: on a busy machine it does the work itself.
+
+    times: of the caller's thread in kernels (kernel_times.py). Kernels that threads share tell it themselves; the parts
+    of `over` and single calls (`timed`) are timed around, with the few microseconds that Python takes to call a kernel.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, clock: KernelClock = NO_CLOCK) -> None:
         self.threads = threads
+        self.times, self._now = new_times(clock), clock.now
         self._calls: list[SimpleQueue[_Call | None]] = [SimpleQueue() for _ in range(threads - 1)]
         self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by what is shared out
         self._bell = np.zeros(1, np.int64)  # rung at every call: see crew.stay
@@ -131,7 +137,7 @@ class Team:
 
         def run(rank: int) -> None:
             if rank == 0:
-                share_out(crew, edges, task)
+                share_out(crew, edges, task, self.times)
             else:
                 help_out(crew, edges, task, bell)
 
@@ -146,21 +152,37 @@ class Team:
         """The threads to share so much work with, where more than `worth` is worth it."""
         return self.threads if work > worth else 1
 
-    def over(self, size: int, work: int, task: Callable[[int, int], Result]) -> list[Result]:
+    def timed(self, kind: int, kernel: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a kernel; kind: the entry of `times` that it counts for besides KERNELS, or KERNELS."""
+        began = self._now()
+        result = kernel(*arguments)
+        self._note(kind, began)
+        return result
+
+    def _note(self, kind: int, began: int) -> None:
+        spent = self._now() - began
+        self.times[KERNELS] += spent
+        if kind != KERNELS:
+            self.times[kind] += spent
+
+    def over(self, size: int, work: int, task: Callable[[int, int], Result], kind: int = KERNELS) -> list[Result]:
         """Run task(start, stop) on parts of range(size); results in order of the parts.
 
-        work: rough number of element operations in all, by which small tasks stay in the caller's thread.
-        Errors: the first one that was raised, after all parts have ended.
+        work: rough number of element operations in all, by which small tasks stay in the caller's thread. kind: as in
+        `timed`. Errors: the first one that was raised, after all parts have ended.
         """
         n_parts = min(self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
         if n_parts <= 1:
-            return [task(0, size)]
+            return [self.timed(kind, task, 0, size)]
         parts = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
         results: list[Any] = [None] * n_parts
 
         def take_parts(rank: int) -> None:
+            began = self._now()
             for part in parts:
                 results[part] = task(size * part // n_parts, size * (part + 1) // n_parts)
+            if rank == 0:
+                self._note(kind, began)
 
         self.together(self.threads, take_parts)
         return results

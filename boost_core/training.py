@@ -8,7 +8,7 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
 from boost_core.collective import Collective
 from boost_core.condition_report import ConditionMeter
-from boost_core.conditions import Conditions, as_figures
+from boost_core.conditions import Conditions
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import Fitted
@@ -31,7 +31,6 @@ from boost_core.label_sets import judges, refuse_label_sets
 from boost_core.log_loss import LogLoss
 from boost_core.majority import constant_model
 from boost_core.margin_report import MarginReport, margin_report, reach_of
-from boost_core.model import Forest, RoundFigures
 from boost_core.probability import Transform, offset_of
 from boost_core.records import Observer, Phase, RoundRecord, StopReason
 from boost_core.replay import add_round, bring_to, remind, replay, route_round
@@ -44,42 +43,12 @@ from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.stopping import LOG_LOSS, BestRound
 from boost_core.team import Team
 from boost_core.training_data import TrainingData, by_class
+from boost_core.training_result import TrainingResult
 
+__all__ = ["LN_TOLERANCE", "TrainingResult", "train"]
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """The forest and the records of all rounds that were run, equal on every member. Early stopping ends the forest at
-    its best round."""
-
-    forest: Forest
-    records: tuple[RoundRecord, ...]
-    stop_reason: StopReason
-    temperature: float = 1.0
-    margins: MarginReport | None = None
-
-    def figures(self) -> RoundFigures:
-        """The records as arrays, for the model."""
-
-        def column(read: Callable[[RoundRecord], float | None]) -> NDArray[np.float64]:
-            values = [read(record) for record in self.records[: self.forest.n_rounds]]
-            return np.array([math.nan if value is None else value for value in values], np.float64)
-
-        return RoundFigures(
-            edge=column(lambda r: r.edge),
-            alpha=column(lambda r: r.alpha),
-            ln_loss=column(lambda r: r.ln_loss),
-            ln_bound=column(lambda r: r.ln_bound),
-            train_error=column(lambda r: r.train_error),
-            valid_error=column(lambda r: r.valid_error),
-        )
-
-    def conditions(self) -> NDArray[np.float64] | None:
-        """What was measured of weak-learning conditions, for the model: [n_rounds, 6], NaN for None."""
-        return as_figures([record.conditions for record in self.records[: self.forest.n_rounds]])
 
 
 def train(
@@ -176,13 +145,14 @@ class _Loop:
 
     def run(self, start: Start) -> TrainingResult:
         """All rounds that are missing; the reason is that of the round that ended the loop."""
-        self.observer.enter(Phase.TRAIN)
+        self.observer.enter(Phase.OTHER)
         self._begin(start)
         look = self._look()
         # the last round of the model so far may have been the last of all
         reason = self._end(look) if self.records else None
         while reason is None:
             reason, look = self._round(look)
+        self.observer.enter(Phase.OTHER)
         if not self.records:
             self._settle_for_majority(look)
         n_kept = self.best.round if self.config.stopping is not None else len(self.records)
@@ -214,12 +184,15 @@ class _Loop:
         sent = self.collective.bytes_sent
         self.collective.begin_round(len(self.records) + 1)
         for attempt, (gains, sums) in enumerate(self._attempts(look)):
+            self.observer.enter(Phase.GROWING)
             fitted, step = self._fit(gains, sums, look.totals, attempt)
             if step.refused is None:
                 break
         fitted, step = shrink(fitted, step, self.shrinkage)
         if step.refused is not None:
             return step.refused, look
+        if self.config.conditions:
+            self.observer.enter(Phase.CONDITIONS)
         conditions = self.meter.measure(self.algorithm, gains)
         self._take(fitted, step)
         look = self._look()
@@ -232,8 +205,8 @@ class _Loop:
         step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
         sent = self.collective.bytes_sent
         self._add(fitted, step)
-        _, agreed = self._exchange(np.zeros(0, np.int64))
-        wrong, strict, wrong_valid, log_loss, _ = (int(count) for count in agreed)
+        _, agreed = self._exchange(np.zeros(0, np.int64), self._errors())
+        wrong, strict, wrong_valid, log_loss, _ = agreed
         look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
 
@@ -251,6 +224,7 @@ class _Loop:
         some, some_sums = self.sampler.sample(gains.matrix, sums, (len(self.records), attempt))
         fitted = self.sampler.revalued(self.weak_learner.fit(some, some_sums), gains.matrix, self.weak_learner)
         self.meter.note(fitted)
+        self.observer.enter(Phase.STEP)
         outcomes = self.algorithm.outcomes(fitted, gains)
         if outcomes.shape[0] > 0:
             outcomes = self.collective.sum(outcomes)
@@ -279,13 +253,14 @@ class _Loop:
 
     def _add(self, fitted: Fitted, step: Step) -> None:
         standing, multipliers = self.standing, step.multipliers
+        self.observer.enter(Phase.UPDATE)
         standing.whole = False
         add_round(standing.scores, fitted, multipliers, [part.tree.leaf_of_row for part in fitted.parts], self.team)
         if self.data.valid is not None:
             self.observer.enter(Phase.VALIDATE)
             leaves = route_round(fitted, self.data.valid, self.data.binning, self.team)
             add_round(standing.valid_scores, fitted, multipliers, leaves, self.team)
-            self.observer.enter(Phase.TRAIN)
+            self.observer.enter(Phase.UPDATE)
         # the model needs no rows: kept, they would grow by a leaf number a row and round
         standing.rounds.append(fitted.without_rows())
         standing.multipliers.append(multipliers)
@@ -293,26 +268,34 @@ class _Loop:
 
     def _look(self) -> _Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
-        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores))
+        errors = self._errors()
+        self.observer.enter(Phase.WEIGHTS)
+        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores), errors)
         gains = self.algorithm.gains(self.standing.scores, peaks)
         k = gains.totals.shape[0]
         sums = channel_sums(gains.matrix, self.team) if gains.sums is None else gains.sums
         summed = self.collective.sum(np.concatenate([gains.totals, sums]))
         loss = self.algorithm.ln_loss(gains, summed[:k])
-        wrong, strict, wrong_valid, log_loss, stop = (int(count) for count in counts)
+        wrong, strict, wrong_valid, log_loss, stop = counts
         return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, log_loss, stop > 0)
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
         return None if factor is None else factor * math.exp(min(self.ln_bound, LARGEST_LN))
 
-    def _exchange(self, peaks: Integers) -> tuple[Integers, Integers]:
-        """Maximum of the peaks and sum of the counts over all members, in one message."""
+    def _errors(self) -> list[int]:
+        """Of this member's rows: wrong, not strictly right; wrong and log loss of validation; whether to stop."""
         errors = self.judge.count(self.standing.scores, self.data.train, self.team)
-        counts = [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
-        gathered = np.stack(self.collective.all_gather(np.concatenate([peaks, np.array(counts, np.int64)])))
+        return [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
+
+    def _exchange(self, peaks: Integers, counts: list[int]) -> tuple[Integers, list[int]]:
+        """Maximum of the peaks and sum of the counts over all members, in one message."""
         n_peaks = peaks.shape[0]
-        return gathered[:, :n_peaks].max(axis=0), gathered[:, n_peaks:].sum(axis=0)
+        gathered = self.collective.all_gather(np.concatenate([peaks, counts]))
+        if len(gathered) == 1:
+            return peaks, counts
+        stacked = np.stack(gathered)
+        return stacked[:, :n_peaks].max(axis=0), stacked[:, n_peaks:].sum(axis=0).tolist()
 
     def _valid_losses(self) -> tuple[int, int]:
         """Errors on this member's validation rows, and their log loss if that is wanted."""
@@ -321,30 +304,22 @@ class _Loop:
         self.observer.enter(Phase.VALIDATE)
         scores = self.standing.valid_scores
         wrong, _ = self.judge.count(scores, self.data.valid, self.team)
-        log_loss = self._log_losses(scores, np.ones(1))[0] if self._wants_log_loss() else 0
-        self.observer.enter(Phase.TRAIN)
-        return wrong, int(log_loss)
+        if not self._wants_log_loss():
+            return wrong, 0
+        return wrong, int(self.log_loss.of_rows(scores, self.data.valid, np.ones(1), self.team)[0])
 
     def _wants_log_loss(self) -> bool:
         return self.config.stopping is not None and self.config.stopping.metric == LOG_LOSS
-
-    def _log_losses(self, scores: Scores, factors: NDArray[np.float64]) -> Integers:
-        """Of this member's validation rows at each factor of the probabilities' logarithms."""
-        if self.data.valid is None:
-            return np.zeros(factors.shape[0], np.int64)
-        rows, total = self.data.valid, np.zeros(factors.shape[0], np.int64)
-        for span, block in scores.blocks():
-            copies = None if rows.copies is None else rows.copies[span]
-            some = replace(rows, labels=rows.labels[span], copies=copies)
-            total += self.log_loss.sums(block, some, factors, self.team)
-        return total
 
     def _temperature(self, n_kept: int) -> float:
         """That of the least log loss of all members' validation rows at the model's last round."""
         if self.config.calibration is None:
             return 1.0
         scores = self._scores_after(n_kept, self.standing.valid_scores, self.data.valid)
-        return best_temperature(lambda factors: self.collective.sum(self._log_losses(scores, factors)))
+        rows = self.data.valid
+        return best_temperature(
+            lambda factors: self.collective.sum(self.log_loss.of_rows(scores, rows, factors, self.team))
+        )
 
     def _margins(self, n_kept: int) -> MarginReport | None:
         """Of the training rows at the model's last round, where rows have one label and labels a column each."""
@@ -367,6 +342,7 @@ class _Loop:
     def _record(
         self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int, conditions: Conditions | None = None
     ) -> None:
+        self.observer.enter(Phase.REPORT)
         n_rows, n_valid = self.wholes
         self.ln_bound += step.ln_factor
         record = RoundRecord(
@@ -392,6 +368,7 @@ class _Loop:
         self._note(record)
         self.observer.round_done(record)
         if self.keeper is not None:
+            self.observer.enter(Phase.CHECKPOINT)
             self.keeper.keep(self.so_far)
 
     def _note(self, record: RoundRecord) -> None:

@@ -13,6 +13,7 @@ LEFT, RIGHT = 4, 5  # columns of a node's children
 NODE_FIELDS = 6  # feature, kind, bin, missing left, left, right (children as in model.Forest)
 GAIN_SHIFT = 28  # a growth gain counts if it exceeds the node's absolute gains >> 28: below is rounding of the gains
 N_LEAVES, N_NODES, MAX_DEPTH = range(3)  # entries of GrowingTree.counts
+NO_ROWS = np.empty(0, np.int32)
 NO_LIMIT = 1 << 30  # of a depth: more than any tree has leaves
 
 
@@ -28,6 +29,10 @@ class Tree:
     payload: NDArray[np.int32]
     value: int
     leaf_of_row: NDArray[np.int32]
+
+    def without_rows(self) -> "Tree":
+        """The same without the leaf of every row."""
+        return Tree(self.nodes, self.payload, self.value, NO_ROWS)
 
 
 class GrowingTree(NamedTuple):
@@ -72,6 +77,6 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -
 
 def finished(tree: GrowingTree, leaf_of_row: NDArray[np.int32]) -> Tree:
     """A copy of what has grown."""
-    n_leaves, n_nodes = int(tree.counts[N_LEAVES]), int(tree.counts[N_NODES])
-    value = int(tree.values[:n_leaves].sum())
+    n_leaves, n_nodes, _ = tree.counts.tolist()
+    value = sum(tree.values[:n_leaves].tolist())
     return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), value, leaf_of_row)

@@ -11,18 +11,19 @@ from boost_core.cut import (
     RECORD_FIELDS,
     VALUE,
 )
-from boost_core.jit import kernel
+from boost_core.jit import step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGHT
 
 
-@kernel
+@step
 def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
     """Leaf 0 holds all rows; sums over all members, mass of this member."""
     n_channels = sums.shape[0] - 1
     tree.segments[0, 0] = 0
     tree.segments[0, 1] = n_rows
-    tree.sums[0] = sums
+    for c in range(n_channels + 1):
+        tree.sums[0, c] = sums[c]
     tree.values[0] = set_root(objective, sums, n_channels, tree.payload[0])
     tree.masses[0] = mass
     tree.gains[0] = 0
@@ -32,7 +33,7 @@ def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-
     tree.counts[N_NODES] = 0
 
 
-@kernel
+@step
 def gain_of(cut_value, own_value, mass):  # type: ignore[no-untyped-def]
     """What a leaf's best cut gains over the leaf itself, 0 if that is rounding; mass: its absolute gains over all
     members."""
@@ -40,7 +41,7 @@ def gain_of(cut_value, own_value, mass):  # type: ignore[no-untyped-def]
     return gain if cut_value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
 
 
-@kernel
+@step
 def add_node(nodes, parents, node, leaf, new, record):  # type: ignore[no-untyped-def]
     """A leaf becomes a node, of whose children the left one keeps its index and the right one is `new`.
 
@@ -56,7 +57,7 @@ def add_node(nodes, parents, node, leaf, new, record):  # type: ignore[no-untype
     parents[new, 0], parents[new, 1] = node, RIGHT
 
 
-@kernel
+@step
 def best_leaf(tree):  # type: ignore[no-untyped-def]
     """The leaf to split: largest gain, lowest index among equals; -1 if no gain is left."""
     best = 0
@@ -66,19 +67,19 @@ def best_leaf(tree):  # type: ignore[no-untyped-def]
     return best if tree.gains[best] > 0 else -1
 
 
-@kernel
+@step
 def note_best_cut(tree, leaf, mass):  # type: ignore[no-untyped-def]
     """Set a leaf's gain from its record; mass: its absolute gains over all members. The leaf may be split."""
     tree.gains[leaf] = gain_of(tree.records[leaf, VALUE], tree.values[leaf], mass)
 
 
-@kernel
+@step
 def may_split(tree, leaf):  # type: ignore[no-untyped-def]
     """Whether a leaf is above the greatest depth."""
     return tree.depths[leaf] < tree.counts[MAX_DEPTH]
 
 
-@kernel
+@step
 def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
     """The feature of a leaf's best cut, and the cut as `divide` takes it."""
     record = tree.records[leaf]
@@ -86,7 +87,7 @@ def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
     return feature, (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
 
 
-@kernel
+@step
 def split(tree, objective, leaf, middle, left_mass):  # type: ignore[no-untyped-def]
     """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
 
@@ -114,7 +115,7 @@ def split(tree, objective, leaf, middle, left_mass):  # type: ignore[no-untyped-
     return new
 
 
-@kernel
+@step
 def name_leaves(tree, order, leaf_of_row):  # type: ignore[no-untyped-def]
     """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row."""
     for leaf in range(tree.counts[N_LEAVES]):

@@ -111,12 +111,17 @@ def init(
 @app.command()
 def compile(
     classes: Annotated[list[int] | None, typer.Option(min=2, help="For so many classes; may be repeated.")] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="For NAME or NAME:WEAK_LEARNER; may be repeated; else adaboost_mh."),
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for them, in place of NUMBA_CACHE_DIR.")] = None,
     json: Json = False,
 ) -> None:
-    """Compile the kernels of a job with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
+    """Compile the kernels of jobs with the defaults into NUMBA_CACHE_DIR, so that the first job need not."""
     from service import cli_compile
 
-    cli_compile.run(classes, as_json=json)
+    cli_compile.run(cli_compile.Wanted(classes, algorithm, cache), as_json=json)
 
 
 @app.command()
@@ -127,12 +132,13 @@ def train(  # noqa: PLR0913, PLR0917 - a parameter is a flag here
     cluster: Annotated[str | None, typer.Option(help="A scheduler's address, tcp://host:port.")] = None,
     data_root: DataRoot = Path(),
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint of this OUT.")] = False,
+    profile: Annotated[bool, typer.Option("--profile", help="Show where the time went, by stage.")] = False,
     json: Json = False,
 ) -> None:
     """Train a model without a server."""
     from service import cli_train
 
-    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root, resume), as_json=json)
+    cli_train.run(cli_train.Arguments(job, out, workers, cluster, data_root, resume, profile), as_json=json)
 
 
 @app.command()

@@ -1,28 +1,57 @@
 """`edgewise compile`: compiled kernels for the first job to find."""
 
+import os
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from service.cli_output import reporting
 
 # Some kernels are compiled for a number of channels, in steps of 4. For other numbers the rest is found at least: half
-# of the time (42 s for the first, 25 s alone with 26, 10 s for 10, 2 s for 3).
+# of the time (docs/performance.md).
 COMMON_CLASSES = (26, 10, 3)
 
 
-def run(classes: list[int] | None, *, as_json: bool) -> None:
-    """Compile what a job with the defaults needs, alone and in a gang. What is compiled already is only looked at."""
+DEFAULT = "adaboost_mh"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """For what to compile: numbers of classes; algorithms, each as NAME or NAME:WEAK_LEARNER; into which folder."""
+
+    classes: list[int] | None = None
+    algorithms: list[str] | None = None
+    cache: Path | None = None
+
+
+def run(wanted: Wanted, *, as_json: bool) -> None:
+    """Compile what such jobs need, alone and in a gang. What is compiled already is only looked at."""
     with reporting(as_json) as output:
-        counts, began = sorted(set(classes or COMMON_CLASSES), reverse=True), time.monotonic()
-        for n_classes in counts:
-            with tempfile.TemporaryDirectory(prefix="edgewise-compile-") as name:
-                train_tiny(Path(name), n_classes)
-        seconds = time.monotonic() - began
-        output.answer({"classes": counts, "seconds": seconds}, f"kernels for {counts} classes in {seconds:.1f} s")
+        if wanted.cache is not None:  # read when the first kernel is declared, which is later
+            os.environ["NUMBA_CACHE_DIR"] = str(wanted.cache.absolute())
+        from numba.core.event import install_recorder
+
+        counts, began = sorted(set(wanted.classes or COMMON_CLASSES), reverse=True), time.monotonic()
+        algorithms = wanted.algorithms or [DEFAULT]
+        with install_recorder("numba:compile") as compiled:
+            for n_classes in counts:
+                for algorithm in algorithms:
+                    with tempfile.TemporaryDirectory(prefix="edgewise-compile-") as name:
+                        train_tiny(Path(name), n_classes, _algorithm(algorithm))
+        seconds, n_compiled = time.monotonic() - began, sum(event.is_start for _, event in compiled.buffer)
+        answer = {"classes": counts, "algorithms": algorithms, "compiled": n_compiled, "seconds": seconds}
+        text = f"kernels of {', '.join(algorithms)} for {counts} classes in {seconds:.1f} s, {n_compiled} of them new"
+        output.answer(answer, text)
 
 
-def train_tiny(folder: Path, n_classes: int) -> None:
+def _algorithm(named: str) -> dict[str, Any]:
+    name, _, learner = named.partition(":")
+    return {"name": name, "weak_learner": {"kind": learner}} if learner else {"name": name}
+
+
+def train_tiny(folder: Path, n_classes: int, algorithm: dict[str, Any]) -> None:
     """One job on a table of three rows a class, from reading to the model, and what a gang needs besides."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -37,7 +66,7 @@ def train_tiny(folder: Path, n_classes: int) -> None:
     columns = {f"x{bit}": [float(label >> bit & 1) for label in labels] for bit in range(3)}
     pq.write_table(pa.table({**columns, "label": labels}), folder / "tiny.parquet")
     data = {"train": "tiny.parquet", "valid": "tiny.parquet", "label": "label"}
-    body = {"name": "tiny", "data": data, "algorithm": {"name": "adaboost_mh"}, "rounds": 2}
+    body = {"name": "tiny", "data": data, "algorithm": algorithm, "rounds": 2}
     plan, config = prepare(parse(body), folder)
     train_in_process(TrainingJob("compile", 1, plan, config), NoProgress())
     warm_up(config, n_classes, WarmUp(in_gang=True))

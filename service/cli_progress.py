@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from workers.job import RoundProgress
 
+PHASES = {"read": "reading", "compile": "compiling kernels", "train": "training"}
 LINE_SECONDS = 5.0  # without a terminal: a line this often
 
 
@@ -27,10 +28,11 @@ class ConsoleProgress:
         self._task = self._bar.add_task("start", total=rounds, figures="") if self._bar else None
 
     def phase(self, name: str) -> None:
+        shown = PHASES.get(name, name)
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=name)
+            self._bar.update(self._task, description=shown)
         else:
-            self._line(f"{name} ...")
+            self._line(f"{shown} ...")
 
     def rounds_done(self, batch: Sequence[RoundProgress]) -> None:
         if not batch:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from boost_core.model import Model
 from boost_core.records import StopReason
 from service.cli_output import reporting
@@ -16,6 +18,7 @@ from service.cli_progress import ConsoleProgress, interruptible
 from service.cluster_link import ClusterLink
 from service.errors import Interrupted, MalformedBody, RequestRefused, StartRefused
 from service.memory_check import refuse_too_large
+from service.profile import show_profile
 from service.requests import TrainingRequest, parse, prepare
 from service.safe_json import decode
 from service.scheduling import in_gb
@@ -39,6 +42,7 @@ class Arguments:
     cluster: str | None
     data_root: Path
     resume: bool = False
+    profile: bool = False
 
     @property
     def checkpoint_name(self) -> str:
@@ -74,6 +78,8 @@ def run(arguments: Arguments, *, as_json: bool) -> None:
         with contextlib.suppress(OSError):
             checkpoints_at(settings.checkpoints).delete(arguments.checkpoint_name)
         output.answer(answer, _text(answer, arguments.out))
+        if arguments.profile or request.profile:
+            show_profile(answer["profile"], Console(stderr=as_json))
 
 
 def read_request(path: Path) -> TrainingRequest:

@@ -56,6 +56,8 @@ class RunProgress:
         if name == TRAIN_PHASE and not self._running:
             self._running = True
             self._enter_running()
+        elif name != TRAIN_PHASE:
+            self._note_phase(name)
 
     def rounds_done(self, batch: Sequence[RoundProgress]) -> None:
         self.phase(TRAIN_PHASE)
@@ -100,6 +102,15 @@ class RunProgress:
         if self._waiting:
             raise StoreUnavailable(f"{len(self._waiting)} rounds are not stored yet")
 
+    def _note_phase(self, name: str) -> None:
+        """Tell what goes on before the first round; a training never waits for that to be stored."""
+        try:
+            self._store.enter_phase(self._keeper.lease, name)
+        except LeaseLost:
+            self._keeper.lost.set()
+        except StoreUnavailable as error:
+            log.warning("phase %s of job %s is not stored: %s", name, self._keeper.lease.job_id, error)
+
     def _enter_running(self) -> None:
         try:
             patiently(lambda: self._store.change(self._keeper.lease, JobState.RUNNING), self._keeper)
@@ -111,8 +122,14 @@ class RunProgress:
             self._keeper.lost.set()
 
 
+def queued_seconds(job: Job) -> float:
+    """How long the job waited before this run: since it was submitted, or queued again."""
+    since = job.queued_at or job.submitted_at
+    return 0.0 if job.started_at is None else max(0.0, (job.started_at - since).total_seconds())
+
+
 def _entry(progress: RoundProgress) -> RoundEntry:
-    figures = dataclasses.asdict(progress.record)
+    figures = {**dataclasses.asdict(progress.record), "stages": progress.stages}
     return RoundEntry(figures.pop("round"), figures, progress.seconds, progress.reduction_seconds, progress.known)
 
 
@@ -186,13 +203,14 @@ class JobRun:
             checkpoints=self._checkpoints,
             resume=self._checkpoints is not None,
             warm_start=model,
+            profile=request.profile,
         )
         fewest = self._trainer.fewest(estimate(facts_of(plan, config)), place)
         return plan, self._trainer.train(training, len(place), progress, place, fewest)
 
     def _register(self, job: Job, keeper: LeaseKeeper, plan: DataPlan, outcome: TrainingOutcome) -> None:
         sha256 = model_sha256(outcome.model)
-        answer = training_answer(outcome, plan, sha256)
+        answer = training_answer(outcome, plan, sha256, queued_seconds(job))
         # The run is in the key: an older run that wakes up cannot touch this one's file.
         key = f"{job.id}.{job.run}.model"
         self._artifacts.put(key, to_bytes(outcome.model))

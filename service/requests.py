@@ -170,6 +170,10 @@ class TrainingRequest(_Strict):
         default=False,
         description="Measure every round how the weak learner meets the weak-learning conditions; takes time.",
     )
+    profile: bool = Field(
+        default=False,
+        description="Tell of every round where its time went; of all of them the answer tells it anyway.",
+    )
     warm_start: WarmStartSpec | None = Field(
         default=None, description="Go on from a model with the same settings; rounds counts its rounds too."
     )

@@ -132,6 +132,7 @@ class SqlStore(SqlVersions):
             "place": list(start.addresses),
             "started_at": now,
             "running_at": None,
+            "phase": None,
         }
         return [self._move(connection, job, JobState.STARTING, None, {**lease, **fresh, "reason": None})]
 
@@ -145,6 +146,10 @@ class SqlStore(SqlVersions):
     def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
         with self._sessions.writing() as connection:
             return self._move(connection, _held(connection, lease), new, reason, {})
+
+    def enter_phase(self, lease: Lease, phase: str) -> None:
+        with self._sessions.writing() as connection:
+            _write(connection, lease, {"phase": phase})
 
     def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> JobState | None:
         if not rounds:

@@ -68,6 +68,7 @@ class Job:
     row_bytes: int | None = None
     queued_at: datetime | None = None
     place: list[str] | None = None
+    phase: str | None = None
 
     @property
     def need(self) -> Need | None:
@@ -202,6 +203,9 @@ class JobStore(Protocol):
 
     def change(self, lease: Lease, new: JobState, reason: str | None = None) -> Job:
         """Move a leased job on. Raises WrongState if the table of transitions does not allow it."""
+
+    def enter_phase(self, lease: Lease, phase: str) -> None:
+        """Note what a run does before its first round: it reads, or compiles. Raises LeaseLost."""
 
     def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> JobState | None:
         """Add finished rounds; the answer says whether the job is being cancelled. None: there were no rounds."""

@@ -66,6 +66,7 @@ class JobRecord(Base):
     member_bytes: Mapped[int | None] = mapped_column(BigInteger)
     row_bytes: Mapped[int | None] = mapped_column(BigInteger)
     queued_at: Mapped[datetime | None] = mapped_column(UtcDateTime)  # submitted or resumed: since then it waits
+    phase: Mapped[str | None] = mapped_column(String(16))  # of the current run before its first round
     place: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))  # workers that the current run was given
 
 
@@ -105,6 +106,7 @@ class RoundRow(Base):
     bytes_reduced: Mapped[int] = mapped_column(BigInteger)
     seconds: Mapped[float]
     conditions: Mapped[dict[str, float | None] | None] = mapped_column(JSON(none_as_null=True))  # where asked for
+    stages: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))  # seconds; where asked for
 
 
 class ModelRecord(Base):

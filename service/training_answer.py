@@ -6,6 +6,7 @@ from typing import Any
 
 from boost_core.conditions import NAMES
 from boost_core.records import RoundRecord
+from service.profile import profile_of
 from service.safe_json import decode, encode
 from workers.data_plan import DataPlan
 from workers.job import TrainingOutcome
@@ -14,7 +15,9 @@ from workers.memory_need import estimate, facts_of
 LAST_FIGURES = ("train_error", "valid_error", "strict_train_error", "loss", "bound")
 
 
-def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> dict[str, Any]:
+def training_answer(
+    outcome: TrainingOutcome, plan: DataPlan, sha256: str, queued_seconds: float = 0.0
+) -> dict[str, Any]:
     """A JSON-ready summary of a finished training. Errors are fractions; what no round produced is null."""
     records = [progress.record for progress in outcome.rounds]
     n_rounds = outcome.model.forest.n_rounds
@@ -33,6 +36,7 @@ def training_answer(outcome: TrainingOutcome, plan: DataPlan, sha256: str) -> di
         "margins": None if outcome.margins is None else asdict(outcome.margins),
         "conditions_least": _least_conditions([record for record in records if record.round <= n_rounds]),
         "seconds": dict(outcome.seconds),
+        "profile": profile_of(outcome, queued_seconds),
         "peak_memory_bytes": outcome.peak_memory_bytes,
         "estimated_memory_bytes": estimate(facts_of(plan, outcome.model.config)).on(max(outcome.workers, 1)),
         "rows_per_member": list(outcome.rows_per_member),

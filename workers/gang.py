@@ -6,6 +6,7 @@ Dask places the members and tells who died; the members talk to each other witho
 watches: it hands on progress, passes on a cancellation, and turns the first sign of trouble into one error.
 """
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -80,13 +81,15 @@ def train_on_gang(
     def attempt(job: TrainingJob, plan: Plan) -> list[MemberOutcome]:
         return run_gang(job, client, plan, (progress, receiver), settings)
 
+    began = time.perf_counter()
     try:
         with losing_the_scheduler(client):
             plugin.register(client)
         outcomes = Recovery(client, job, progress, settings.recoveries).run(attempt, n_workers)
     except GivenUp:
         return untrained(job)
-    return join_outcomes(outcomes, workers=len(outcomes))
+    outcome, spent = join_outcomes(outcomes, workers=len(outcomes)), time.perf_counter() - began
+    return replace(outcome, waited=max(0.0, spent - outcome.seconds["total"]))
 
 
 def run_gang(

@@ -1,6 +1,6 @@
 """What a training run is told and what it gives back: frozen messages that cross processes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -10,6 +10,7 @@ from boost_core.model import Model
 from boost_core.records import RoundRecord, StopReason
 from boost_core.shard import RowRange
 from workers.data_plan import DataPlan
+from workers.stages import NO_TIME, Stages
 
 ATTEMPTS = 1000  # gangs that one run of a job may form, one after another
 
@@ -35,7 +36,8 @@ class TrainingJob:
     the cores).
 
     attempt: how often this run's gang was formed again. checkpoints: None = none are written. resume: go on from the
-    job's last checkpoint, if there is one. warm_start: the model to go on from, else.
+    job's last checkpoint, if there is one. warm_start: the model to go on from, else. profile: tell where the
+    time of every round went.
     """
 
     job_id: str
@@ -47,6 +49,7 @@ class TrainingJob:
     checkpoints: CheckpointSettings | None = None
     resume: bool = False
     warm_start: Model | None = None
+    profile: bool = False
 
     @property
     def checkpoint_name(self) -> str:
@@ -86,13 +89,15 @@ class RoundProgress:
     """A finished round and the time it took (training only), in seconds.
 
     reduction_seconds: what of it the reporting member spent in exchanges with others; 0 for a round that it was given.
-    known: from the checkpoint of an earlier run, which has reported it.
+    known: from the checkpoint of an earlier run, which has reported it. stages: seconds by stage and outside of kernels
+    (Stages.by_name), where the job asks for them.
     """
 
     record: RoundRecord
     seconds: float
     reduction_seconds: float = 0.0
     known: bool = False
+    stages: Mapping[str, float] | None = None
 
 
 class Progress(Protocol):
@@ -131,7 +136,8 @@ class NoProgress:
 
 @dataclass(frozen=True)
 class MemberOutcome:
-    """What one member gives back; only the member of rank 0 carries the model. seconds: by phase (see member.py)."""
+    """What one member gives back; only the member of rank 0 carries the model. seconds: by phase (stages.py), in all,
+    and of a round (median)."""
 
     rank: int
     model: Model | None
@@ -141,11 +147,13 @@ class MemberOutcome:
     peak_memory_bytes: int
     n_rows: int
     margins: MarginReport | None = None
+    stages: Stages = NO_TIME
 
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """A finished run. workers: 0 = in this process. seconds, peak_memory_bytes: the greatest over the members."""
+    """A finished run. workers: 0 = in this process. seconds, peak_memory_bytes: the greatest over the members. stages:
+    those of the member of rank 0. waited: seconds until the members began, and for their reports."""
 
     model: Model
     stop_reason: StopReason
@@ -155,6 +163,8 @@ class TrainingOutcome:
     workers: int
     rows_per_member: tuple[int, ...]
     margins: MarginReport | None = None
+    stages: Stages = NO_TIME
+    waited: float = 0.0
 
 
 def join_outcomes(members: Sequence[MemberOutcome], workers: int) -> TrainingOutcome:
@@ -170,4 +180,5 @@ def join_outcomes(members: Sequence[MemberOutcome], workers: int) -> TrainingOut
         workers=workers,
         rows_per_member=tuple(member.n_rows for member in sorted(members, key=lambda member: member.rank)),
         margins=first.margins,
+        stages=first.stages,
     )

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from boost_core.collective import Collective
 from boost_core.model import Model
+from boost_core.records import Phase
 from boost_core.team import Team
 from boost_core.training import TrainingResult, train
 from boost_core.warm_up import WarmUp, warm_up
@@ -18,8 +19,9 @@ from workers.checkpoint_store import checkpoints_at
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
-from workers.observer import Clock, Reports, TrainingObserver, Writer, teller
+from workers.observer import Reports, TrainingObserver, Writer, teller
 from workers.shelf import Kept, own_shelf
+from workers.stages import COMPILE, READ, Clock, kernel_clock
 
 
 def available_cores() -> int:
@@ -49,12 +51,13 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
     ConfigError, BoundBroken, CollectiveError.
     """
     clock, started = Clock(), time.perf_counter()
-    with Team(assignment.threads) as team:
-        progress.phase("read")
+    with Team(assignment.threads, kernel_clock()) as team:
+        clock.watch(team.times, collective)
+        progress.phase(READ)
         kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
         give_back(team)
-        clock.enter("compile")
-        progress.phase("compile")
+        clock.enter(COMPILE)
+        progress.phase(COMPILE)
         plan = assignment.job.plan
         kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
         warm_up(assignment.job.config, len(plan.classes), kind)
@@ -62,8 +65,8 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))
-    clock.enter("train")
-    seconds = {**clock.seconds, "total": time.perf_counter() - started}
+    stages = clock.stages()
+    seconds = {**stages.phases(), "total": time.perf_counter() - started}
     seconds["per_round"] = median(each.seconds for each in observer.rounds) if observer.rounds else 0.0
     return MemberOutcome(
         rank=assignment.rank,
@@ -74,6 +77,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         peak_memory_bytes=peak_memory_bytes(),
         n_rows=kept.data.train.n_rows,
         margins=result.margins,
+        stages=stages,
     )
 
 
@@ -83,11 +87,12 @@ def _train(
     """All rounds that are missing. The last checkpoint holds all that were run, also of a job that was cancelled."""
     clock, progress = told
     writer = _writer(assignment, progress)
-    reports = Reports(assignment.rank == 0, writer, assignment.job.attempt == 0)
+    reports = Reports(assignment.rank == 0, writer, assignment.job.attempt == 0, assignment.job.profile)
     observer = TrainingObserver(clock, progress, kept, collective, reports)
     last: Checkpoint | None = None
     try:
         result = train(kept.data, assignment.job.config, collective, observer, team, kept.start)
+        observer.enter(Phase.CHECKPOINT)
         last = observer.checkpoint() if writer else None
     finally:
         kept.freeze()

@@ -78,7 +78,8 @@ class MeshCollective:
         self.rank = member.rank
         self.size = len(links) + 1
         self.bytes_sent = 0
-        self.seconds_spent = 0.0  # in exchanges so far: sending, waiting, adding up what comes
+        self.seconds_spent = 0.0  # in exchanges so far: packing, sending, waiting, adding up what comes
+        self.seconds_packing = 0.0  # of these, making what is sent
         # Each member begins with the next one, so that not all send to the same member at first.
         following = sorted(links, key=lambda link: (link.rank - member.rank) % self.size)
         self._links = {link.rank: link for link in following}
@@ -114,10 +115,13 @@ class MeshCollective:
         n_used = n_channels if n_used is None else n_used
         if self.size == 1:
             return histograms[:, :, :n_used]
+        began = time.perf_counter()
         start, stop = int(bounds[self.rank]), int(bounds[self.rank + 1])
         sums = np.ascontiguousarray(histograms[:, start:stop, :n_used])
         if sums.base is not None or sums is histograms:
             sums = sums.copy()
+        spent = time.perf_counter() - began
+        self.seconds_packing, self.seconds_spent = self.seconds_packing + spent, self.seconds_spent + spent
         flat = sums.reshape(-1)
         header = self._header(Kind.REDUCE_SCATTER, sums)
 
@@ -216,7 +220,9 @@ class MeshCollective:
             sent: Outgoing | None = None
             announced = memoryview(b"")
             for rank, link in self._links.items():
+                packing = time.perf_counter()
                 message = outgoing(rank)
+                self.seconds_packing += time.perf_counter() - packing
                 if message is not sent:
                     sent, n_bytes = message, sum(map(len, message.views))
                     announced = memoryview(

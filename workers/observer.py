@@ -3,8 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import NamedTuple
 
 from boost_core.collective import Collective
 from boost_core.records import Phase, RoundRecord
@@ -13,32 +13,7 @@ from workers.checkpoint import Checkpoint, to_bytes
 from workers.checkpoint_store import CheckpointStore
 from workers.job import Progress, RoundProgress, Warned
 from workers.shelf import Kept, brought_up
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A collective that knows how many seconds its exchanges have taken so far."""
-
-    seconds_spent: float
-
-
-PHASES = ("read", "bin", "compile", "train", "validate")
-
-
-@dataclass
-class Clock:
-    """Seconds spent in each phase; exactly one phase runs at a time."""
-
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
-    phase: str = "read"
-    _since: float = field(default_factory=time.perf_counter)
-
-    def enter(self, phase: str) -> None:
-        """Charge the time since the last call to the phase that ends now."""
-        now = time.perf_counter()
-        self.seconds[self.phase] += now - self._since
-        self.phase, self._since = phase, now
-
+from workers.stages import BILLIONTH, Clock, Timed
 
 SHARE = 0.01  # of training time, for checkpoints: each holds all rounds so far, so the longer the model the rarer
 
@@ -116,7 +91,8 @@ def describe(n_rounds: int) -> str:
 
 
 class Reports(NamedTuple):
-    """What a member tells: whether it reports rounds, its writer, and whether its gang is the first of the run.
+    """What a member tells: whether it reports rounds, its writer, whether its gang is the first of the run, and whether
+    rounds come with their stages.
 
     A first gang begins with what an earlier run has reported; a later one perhaps with rounds that nobody heard of.
     """
@@ -124,6 +100,7 @@ class Reports(NamedTuple):
     speaks: bool
     writer: Writer | None
     first: bool
+    profile: bool = False
 
 
 class TrainingObserver:
@@ -135,8 +112,8 @@ class TrainingObserver:
     def __init__(self, clock: Clock, progress: Progress, kept: Kept, collective: Collective, reports: Reports) -> None:
         self._clock, self._progress, self._kept = clock, progress, kept
         self._timed = collective if isinstance(collective, Timed) else None
-        self._reports, self._writer = reports.speaks, reports.writer
-        self._train_before, self._exchanged_before = clock.seconds["train"], self._exchanged()
+        self._reports, self._writer, self._profile = reports.speaks, reports.writer, reports.profile
+        self._before, self._train_before, self._exchanged_before = clock.stages(), clock.train(), self._exchanged()
         base = kept.base
         pairs = zip(base.model.records, base.round_seconds, strict=True)
         self.rounds: list[RoundProgress] = [
@@ -146,15 +123,23 @@ class TrainingObserver:
             progress.rounds_done(self.rounds)
 
     def enter(self, phase: Phase) -> None:
-        self._clock.enter(phase.value)
+        self._clock.enter(phase)
 
     def round_done(self, record: RoundRecord) -> None:
-        self._clock.enter(self._clock.phase)
-        spent, exchanged = self._clock.seconds["train"], self._exchanged()
-        self.rounds.append(RoundProgress(record, spent - self._train_before, exchanged - self._exchanged_before))
+        spent, exchanged = self._clock.train(), self._exchanged()
+        seconds, reduction = (spent - self._train_before) * BILLIONTH, exchanged - self._exchanged_before
         self._train_before, self._exchanged_before = spent, exchanged
+        self.rounds.append(RoundProgress(record, seconds, reduction, stages=self._stages()))
         if self._reports:
             self._progress.rounds_done([self.rounds[-1]])
+
+    def _stages(self) -> dict[str, float] | None:
+        """Where the time since the last call went, if anybody asks."""
+        if not self._profile:
+            return None
+        now, before = self._clock.stages(), self._before
+        self._before = now
+        return now.less(before).by_name()
 
     def _exchanged(self) -> float:
         return 0.0 if self._timed is None else self._timed.seconds_spent

@@ -89,9 +89,9 @@ class Receiver:
             self._progress.rounds_done(new)
 
 
-def figures(progress: RoundProgress) -> tuple[float, float, bool]:
+def figures(progress: RoundProgress) -> tuple[float, float, bool, Mapping[str, float] | None]:
     """What travels beside a round's record."""
-    return progress.seconds, progress.reduction_seconds, progress.known
+    return progress.seconds, progress.reduction_seconds, progress.known, progress.stages
 
 
 def round_number(progress: RoundProgress) -> int:

@@ -9,7 +9,7 @@ from boost_core.model import Model
 from boost_core.records import StopReason
 from boost_core.training import TrainingResult
 from workers.job import TrainingJob, TrainingOutcome
-from workers.observer import PHASES
+from workers.stages import PHASES
 
 
 def untrained(job: TrainingJob) -> TrainingOutcome:

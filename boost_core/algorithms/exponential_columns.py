@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ALPHA_CAP, atanh_step, ln
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
-from boost_core.algorithms.exponential_votes import LN2, NO_PAIR, TILE_ROWS, InitialWeights
+from boost_core.algorithms.exponential_votes import LN2, TILE_ROWS, InitialWeights
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, scale_for
 from boost_core.jit import kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.records import StopReason
 from boost_core.row_weights import new_gains, weigh
-from boost_core.scores import UNIT, Scores
+from boost_core.scores import NO_PAIR, UNIT, Scores
 
 Floats = NDArray[np.float64]
 

@@ -15,12 +15,12 @@ from boost_core import ieee_math
 from boost_core.algorithms.base import Integers, Problem
 from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns
 from boost_core.algorithms.exponential_odds import ExponentialOdds
-from boost_core.algorithms.exponential_votes import NO_PAIR, ExponentialVotes, InitialWeights
+from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights
 from boost_core.algorithms.set_weights import SetWeights
 from boost_core.gain_matrix import Reading
 from boost_core.jit import kernel
 from boost_core.row_weights import new_gains, weigh
-from boost_core.scores import UNIT, Scores
+from boost_core.scores import NO_PAIR, UNIT, Scores
 
 Sets = NDArray[np.uint8]
 

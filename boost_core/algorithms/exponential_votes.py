@@ -23,10 +23,9 @@ from boost_core.jit import kernel
 from boost_core.objective import implements
 from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
-from boost_core.scores import UNIT, Scores
+from boost_core.scores import NO_PAIR, UNIT, Scores
 
 Floats = NDArray[np.float64]
-NO_PAIR = -(1 << 62)  # peak of a label without any pair of that sign
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
 LARGEST_GAIN = float(1 << GAIN_BITS)
@@ -141,7 +140,8 @@ def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
     task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values, task.mass)
     sums = np.zeros(values.shape[1], np.int64)  # rows of task.sums share cache lines, which threads would fight for
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
-    task.sums[block] = sums
+    for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
+        task.sums[block, c] = sums[c]
 
 
 class ExponentialVotes:
@@ -172,11 +172,11 @@ class ExponentialVotes:
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponents -Y F in score units, int64 [2 * n_columns]."""
 
-        dtype = scores.values.dtype
-        lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
         survey = scores.survey(self._targets)
         if survey is not None:
-            return np.where(survey.peaks == lowest, NO_PAIR, survey.peaks.astype(np.int64)).reshape(-1)
+            return survey.peaks.reshape(-1)
+        dtype = scores.values.dtype
+        lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
 
         def part(start: int, stop: int) -> Integers:
             peaks = np.full((2, self.n_columns), lowest, dtype)
@@ -206,12 +206,13 @@ class ExponentialVotes:
         values, n_rows = self._values, self._targets.shape[0]
         work = n_rows * self.n_columns
         n_blocks = self._team.blocks(n_rows, work)
-        totals, sums = np.zeros(n_blocks, np.int64), np.zeros((n_blocks, values.shape[1]), np.int64)
+        totals, sums = np.empty(n_blocks, np.int64), np.empty((n_blocks, values.shape[1]), np.int64)
         lanes = lanes_for(values.shape[1])
         task = _Fill(scores.values, self._targets, weights, shift, values, self._mass, lanes, totals, sums)
         self._team.share(task, n_rows, work)
         if self._copies is None:
-            return int(totals.sum()), sums.sum(axis=0)[: self.n_columns + 1]
+            whole = sums[0] if n_blocks == 1 else np.add.reduce(sums)
+            return sum(totals.tolist()), whole[: self.n_columns + 1]
         return int(weigh(values, self._mass, self._copies, self.n_columns, self._team).sum()), None
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
@@ -225,6 +226,8 @@ class ExponentialVotes:
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(value / sum of absolute gains), the same for all parts."""
         step = atanh_step(fitted.value, int(totals[0]), self._n_pairs)
+        if len(fitted.parts) == 1:
+            return step
         return replace(step, multipliers=np.repeat(step.multipliers, len(fitted.parts)))
 
     def taken(self, fitted: Fitted, step: Step) -> None:

@@ -59,6 +59,7 @@ class JobAnswer(BaseModel):
     name: str
     status: JobState
     message: str = Field(description="What the status means.")
+    phase: str | None = Field(description="While the job starts: read, or compile where kernels are compiled.")
     reason: str | None = Field(description="Why the status was reached, where that is not plain.")
     progress: float = Field(description="0 to 1.")
     eta: float | None = Field(description="Seconds left, while rounds are trained.")
@@ -81,6 +82,7 @@ class JobAnswer(BaseModel):
             name=job.name,
             status=job.state,
             message=job.state.sentence,
+            phase=job.phase if job.state is JobState.STARTING else None,
             reason=job.reason,
             progress=_progress(job),
             eta=_seconds_left(job, now),
@@ -150,6 +152,10 @@ class RoundAnswer(BaseModel):
     bytes_reduced: int
     seconds: float
     conditions: ConditionsAnswer | None = Field(default=None, description="Where the job asks for them.")
+    stages: dict[str, float] | None = Field(
+        default=None,
+        description="Seconds by stage, and outside_kernels of all; where the job asks for a profile.",
+    )
 
     @classmethod
     def of(cls, entry: RoundEntry) -> Self:

@@ -52,12 +52,28 @@ def check_answer(answer: dict[str, Any]) -> None:
     assert set(answer["seconds"]) >= phases
     assert (answer["rounds"], answer["classes"], answer["rows"], answer["workers"]) == (5, 3, 90, 0)
     assert answer["bound_holds"] is True
+    stages = {row["stage"]: row for row in answer["profile"]["stages"]}
+    assert sum(row["share"] for row in stages.values()) == pytest.approx(1)
+    assert stages["compile"]["per_round"] is None
+    assert stages["growing"]["per_round"] == pytest.approx(stages["growing"]["seconds"] / answer["rounds_run"])
+    assert answer["profile"]["rounds"]["seconds"] == pytest.approx(answer["seconds"]["train"])
     margins = answer["margins"]
     assert margins["least"] <= margins["mean"] <= 1
     assert margins["shares"] == sorted(margins["shares"])
     assert (len(margins["grid"]), margins["shares"][-1]) == (len(margins["shares"]), 1)
     assert 0 <= answer["train_error"] <= 1
     assert 0 <= answer["valid_error"] <= 1
+
+
+def test_a_profile_tells_the_stages_of_every_round(client: httpx.Client) -> None:
+    job = wait_for_job(client, submit(client, request(profile=True))["id"])
+    rounds = client.get(f"/v1/jobs/{job['id']}/rounds").json()["rounds"]
+    assert len(rounds) == 5
+    for entry in rounds:
+        stages = {name: seconds for name, seconds in entry["stages"].items() if name != "outside_kernels"}
+        assert sum(stages.values()) == pytest.approx(entry["seconds"], rel=0.01, abs=1e-4)
+    job = wait_for_job(client, submit(client, request())["id"])
+    assert {entry["stages"] for entry in client.get(f"/v1/jobs/{job['id']}/rounds").json()["rounds"]} == {None}
 
 
 def test_an_algorithm_of_several_trees_a_round_and_without_a_bound_on_the_error(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,6 +79,18 @@ def test_train_answers_with_its_figures(model: Path, data_root: Path, tmp_path: 
     again = one_object(run("train", job, "--out", tmp_path / "m2", "--data-root", data_root, "--json"))
     assert again["model_sha256"] == answer["model_sha256"]
     assert (tmp_path / "m").read_bytes() == (tmp_path / "m2").read_bytes()
+
+
+def test_a_profile_shows_where_the_time_went(data_root: Path, tmp_path: Path) -> None:
+    done = run("train", write_job(tmp_path), "--out", tmp_path / "m", "--data-root", data_root, "--profile")
+    assert done.returncode == 0, done.stderr
+    for stage in ("reading", "compilation", "histograms", "weights, gain matrix", "outside kernels"):
+        assert stage in done.stdout
+    done = run("train", write_job(tmp_path), "--out", tmp_path / "m", "--data-root", data_root, "--profile", "--json")
+    rows = one_object(done)["profile"]["stages"]
+    assert [row["stage"] for row in rows][:4] == ["waiting", "read", "bin", "compile"]
+    assert "histograms" in done.stderr
+    assert "compiling kernels" in done.stderr
 
 
 def test_data_are_relative_to_the_current_folder(data_root: Path, tmp_path: Path) -> None:
@@ -202,7 +215,7 @@ def test_an_interrupted_training(data_root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     flags = ["--out", str(tmp_path / "m"), "--data-root", str(data_root), "--json"]
     with commanding(log, "train", str(job), *flags) as process:
-        wait_until(log.read_text, lambda text: "train ..." in text)
+        wait_until(log.read_text, lambda text: "training ..." in text)
         process.send_signal(signal.SIGINT)
         stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -241,5 +254,16 @@ def test_the_release_is_told() -> None:
 
 def test_compile_says_for_what() -> None:
     answer = one_object(run("compile", "--classes", 3, "--json"))
-    assert answer["classes"] == [3]
+    assert (answer["classes"], answer["algorithms"]) == ([3], ["adaboost_mh"])
     assert answer["seconds"] > 0
+
+
+@pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="nothing is compiled")
+def test_kernels_in_a_folder_that_was_shipped_are_not_compiled_again(tmp_path: Path) -> None:
+    wanted = ("compile", "--classes", 2, "--algorithm", "adaboost:stump", "--json", "--cache")
+    made = one_object(run(*wanted, tmp_path / "made"))
+    assert made["compiled"] > 0
+    shutil.copytree(tmp_path / "made", tmp_path / "shipped")
+    shutil.rmtree(tmp_path / "made")
+    again = one_object(run(*wanted, tmp_path / "shipped"))
+    assert (again["compiled"], again["algorithms"]) == (0, ["adaboost:stump"])

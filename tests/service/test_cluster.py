@@ -58,7 +58,7 @@ def test_an_interrupt_from_a_terminal_reaches_the_command_alone(data_root: Path,
     log = tmp_path / "log"
     flags = ["--out", str(tmp_path / "m"), "--data-root", str(data_root), "--workers", "2", "--json"]
     with commanding(log, "train", str(job), *flags) as process:
-        wait_until(log.read_text, lambda text: "train ..." in text)
+        wait_until(log.read_text, lambda text: "training ..." in text)
         os.killpg(process.pid, signal.SIGINT)
         stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 130, log.read_text()

@@ -5,7 +5,9 @@ import threading
 import pytest
 
 from boost_core.errors import BoundBroken
+from service.api.job_answers import JobAnswer
 from service.job_states import JobState
+from service.sql_store import utc_now
 from service.store import Decide, Job, Lease, NewJob
 from tests.service.bench import Bench
 from tests.service.polling import wait_until
@@ -61,6 +63,23 @@ def test_data_that_vanished_fail_the_job(bench: Bench) -> None:
     job = bench.submit(data={"train": "gone.parquet", "label": "kind"})
     bench.runner().start()
     assert "gone.parquet" in (bench.wait(job, JobState.FAILED).reason or "")
+
+
+def test_what_a_starting_job_does_is_told(bench: Bench) -> None:
+    def compile(job: TrainingJob, progress: Progress) -> TrainingOutcome:
+        progress.phase("compile")
+        return bench.trainer.held(job, progress)
+
+    bench.trainer.script = compile
+    job = bench.submit()
+    bench.runner().start()
+    assert bench.trainer.began.wait(60)
+    wait_until(lambda: bench.store.get(job.id).phase, lambda phase: phase == "compile")
+    now = bench.store.get(job.id)
+    assert (now.state, JobAnswer.of(now, utc_now()).phase) == (JobState.STARTING, "compile")
+    bench.trainer.go_on.set()
+    done = bench.wait(job, JobState.SUCCEEDED)
+    assert JobAnswer.of(done, utc_now()).phase is None
 
 
 def test_cancelled_only_when_the_training_has_ended(bench: Bench) -> None:

@@ -35,6 +35,7 @@ FIGURES = {
     "n_leaves": 4,
     "bytes_reduced": 2**40,
     "conditions": {"uniform": 0.25, "mr": None},
+    "stages": {"growing": 0.5, "outside_kernels": 0.25},
 }
 
 

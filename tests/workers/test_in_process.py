@@ -37,6 +37,7 @@ from workers.in_process import train_in_process
 from workers.job import NoProgress, RoundProgress
 from workers.model_file import model_sha256
 from workers.scoring import predict_table
+from workers.stages import PHASES
 
 NAN, INF = float("nan"), float("inf")
 
@@ -200,7 +201,7 @@ def test_outcome_and_progress(tmp_path: Path):
     assert [each.record.round for each in outcome.rounds] == [1, 2, 3, 4, 5]
     assert outcome.stop_reason == StopReason.ROUNDS
     assert (outcome.workers, outcome.rows_per_member) == (0, (100,))
-    assert set(outcome.seconds) == {"read", "bin", "compile", "train", "validate", "total", "per_round"}
+    assert set(outcome.seconds) == {*PHASES, "total", "per_round"}
     assert all(value >= 0 for value in outcome.seconds.values())
     phases = sum(value for name, value in outcome.seconds.items() if name not in ("total", "per_round"))
     assert phases == pytest.approx(outcome.seconds["total"], rel=0.05, abs=0.01)

@@ -12,9 +12,8 @@ from boost_core.algorithms.adaboost import AdaBoost
 from boost_core.algorithms.adaboost_mh import AdaBoostMH, error_factor, initial_weights
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Problem
-from boost_core.algorithms.exponential_votes import NO_PAIR
 from boost_core.gain_matrix import GAIN_BITS, SUM_BITS, scale_for
-from boost_core.scores import Scores
+from boost_core.scores import NO_PAIR, Scores
 from boost_core.team import Team
 from tests import reference
 from tests.reference import FloatOracle, Options

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
-from boost_core.scores import WIDEN_AT, Scores, predicted_classes, zero_scores
+from boost_core.scores import NO_PAIR, WIDEN_AT, Scores, predicted_classes, zero_scores
 from boost_core.team import Rehearsal, Team
 from boost_core.tree import NODE_FIELDS, Tree
 from tests import reference
@@ -118,7 +118,6 @@ def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: 
     labels = random.integers(0, n_classes, n_rows).astype(np.int32)
     scores, again = (Scores(np.zeros(shape, dtype)) for _ in range(2))
     scores.watch(labels)
-    lowest = np.iinfo(dtype).min
     with Rehearsal() as team:
         for _ in range(3):
             payload = random.integers(-1, 2, (4, n_classes)).astype(np.int32)  # many ties
@@ -130,8 +129,9 @@ def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: 
             assert scores.values.tolist() == again.values.tolist()
             assert scores.count_errors(labels, team) == again.count_errors(labels, team)
             own = np.arange(n_classes) == labels[:, None]
-            wrong_peaks = np.where(own, lowest, again.values).max(axis=0)
-            own_peaks = np.where(own, -again.values, lowest).max(axis=0)
+            values = again.values.astype(np.int64)
+            wrong_peaks = np.where(own, NO_PAIR, values).max(axis=0)
+            own_peaks = np.where(own, -values, NO_PAIR).max(axis=0)
             assert survey.peaks.tolist() == [wrong_peaks.tolist(), own_peaks.tolist()]
         assert again.survey(labels) is None
         assert scores.survey(labels.copy()) is None  # other labels: nothing is known of them
