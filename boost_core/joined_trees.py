@@ -77,7 +77,7 @@ class JoinedTrees:
 
     @property
     def n_rounds(self) -> int:
-        return self._round_start.rows.shape[0] - 1
+        return int(self._round_start.rows.shape[0]) - 1
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
