@@ -94,7 +94,6 @@ class _LoneGrower:
         self._shard, self._team = shard, team
         self.offer(binning)
         self._order = np.empty(shard.n_rows, np.int32)
-        self._scratch = np.empty_like(self._order)
         self._hists = np.empty((0, 0, 0), np.int64)
 
     def offer(self, binning: Binning) -> None:
@@ -114,11 +113,12 @@ class _LoneGrower:
         edges = self._blocks(threads)
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
+        # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         slots, taken = np.empty(max_leaves, np.int64), np.empty(hists.shape[0], np.int64)
         control, found = np.zeros(CONTROL_FIELDS, np.int64), np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64)
         divided = np.zeros((n_blocks, DIVIDED_FIELDS), np.int64)
-        work = (self._order, self._scratch, leaf_of_row, hists, slots, taken, control, found, divided)
+        work = (self._order, leaf_of_row, leaf_of_row, hists, slots, taken, control, found, divided)
         tree = new_tree(max_leaves, gains.n_channels, n_outputs, max_depth)
         matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
         _number(self._order)

@@ -16,7 +16,7 @@ from boost_core.algorithms.multiclass_adaboost import SAMPLES_A_ROW
 from boost_core.binning import SAMPLE_ROWS
 from boost_core.catalogue import ALGORITHMS
 from boost_core.config import TrainingConfig
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.intrinsics import width_for
 from boost_core.sparse_gains import MOST_HOT
 from boost_core.sparse_growth import TABLE_BYTES
 from boost_core.team import Team
@@ -33,8 +33,8 @@ SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
 PAIR_BYTES, PAIR_GAIN_BYTES, PAIR_BACK_BYTES = 16, 16, 24
 # A drawn example: entries of this round and of the last one, and either what it is drawn as or a copy that is searched.
 EXAMPLE_BYTES = 40
-ROW_BYTES = 44  # label, three row lists of a tree, leaf, mass of gains, number of the row, margin
-SPARSE_ROW_BYTES = 96  # the same and where its lists begin and end
+ROW_BYTES = 28  # label, three row lists of a tree in a gang (alone it has one), leaf, mass of gains
+SPARSE_ROW_BYTES = 88  # the same, and where its lists begin and end, in this round and in the last one
 APART = {"independent_stumps"}  # weak learners of a part a column, each of which says each row's leaf
 
 
@@ -186,7 +186,7 @@ def _valid_row_bytes(facts: DataFacts) -> int:
 
 def _padded(facts: DataFacts) -> int:
     """Gains of a row, with the count and what fills up the vectors."""
-    return LANE * len(lanes_for(facts.n_columns + 1))
+    return width_for(facts.n_columns + 1)
 
 
 def _block_bytes(facts: DataFacts) -> int:
