@@ -44,7 +44,7 @@ def give_back(team: Team) -> None:
     """
     team.together(team.threads, lambda rank: pa.default_memory_pool().release_unused())
     system = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if hasattr(system, "malloc_trim"):  # glibc alone has it
+    if system is not None and hasattr(system, "malloc_trim"):  # glibc alone has it
         system.malloc_trim(0)
         system.mallopt(M_MMAP_THRESHOLD, MAPPED)
 
