@@ -33,7 +33,7 @@ from benchmarks.machine import describe_machine, machine_line
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
 from workers.assignment import assign
-from workers.checkpoint import Checkpoint, to_bytes
+from workers.checkpoint import Checkpoint, to_memory
 from workers.checkpoint_store import FolderCheckpoints
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.endpoint import Endpoint
@@ -41,6 +41,7 @@ from workers.job import CheckpointSettings, NoProgress, TrainingJob
 from workers.member import run_member
 from workers.mesh import Member, MeshCollective
 from workers.roster import Roster, Seat, new_secret
+from workers.rounds_so_far import RoundsSoFar
 
 NAMES = ("letter", "1,000,000 x 50 x 8")
 LARGER = Case("1,000,000 x 50 x 8", 1_000_000, 50, 256, 8, 21, 0)
@@ -70,10 +71,10 @@ class Meter:
         self.costs: list[Cost] = []
         self._began = self._made = self._written = self._processor = 0.0
 
-    def make(self, checkpoint: Checkpoint) -> bytes:
-        """In place of to_bytes."""
+    def make(self, checkpoint: Checkpoint, so_far: RoundsSoFar) -> memoryview:
+        """In place of to_memory."""
         self._began, self._processor = time.perf_counter(), time.thread_time()
-        content = to_bytes(checkpoint)
+        content = to_memory(checkpoint, so_far)
         self._made = time.perf_counter()
         return content
 
@@ -92,7 +93,7 @@ class Meter:
         meter = self
 
         class Metered(FolderCheckpoints):
-            def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+            def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
                 super().put(job_id, n_rounds, content)
                 meter.kept(n_rounds, len(content))
 
@@ -108,7 +109,7 @@ def metered() -> Iterator[Meter]:
     """Checkpoints of members that run in the block are noted."""
     meter = Meter()
     with (
-        mock.patch("workers.observer.to_bytes", meter.make),
+        mock.patch("workers.observer.to_memory", meter.make),
         mock.patch("workers.member.checkpoints_at", meter.store),
     ):
         yield meter

@@ -32,7 +32,7 @@ from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import make_binning
 from boost_core.gain_matrix import GainMatrix
 from boost_core.histogram import HistogramBuilder, add_rows
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.intrinsics import lanes_for, width_for
 from boost_core.team import Team
 
 REPEATS = 15
@@ -82,7 +82,7 @@ class Case:
     def __init__(self, shape: Shape) -> None:
         rng = np.random.default_rng(0)
         self.shape, self.lanes = shape, lanes_for(shape.classes + 1)
-        n_padded = LANE * len(self.lanes)
+        n_padded = width_for(shape.classes + 1)
         self.bins = rng.integers(0, shape.bins, (shape.features, shape.rows), dtype=np.uint8)
         self.rows = np.arange(shape.rows, dtype=np.int32)
         thresholds = [np.arange(shape.bins - 1, dtype=np.float64)] * shape.features

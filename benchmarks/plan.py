@@ -13,7 +13,13 @@ Members have one thread each. Of M members one needs in a round, with n exchange
                                                                      histograms (reduce-scatter), and small arrays
 
 The check trains 2, 4 and 8 members in network namespaces of their own whose links are limited to the rate. They share
-this machine's C cores, so all but the wire is computed M / C times there. Without root the check is skipped.
+this machine's cores and wait for each other at every exchange, also for members that are not on a core just then. What
+that costs is measured for each number of them there, by work that is no training (plan_members.turns): passes over an
+array, short and long, with a small exchange after each, and large exchanges. So computed for shared cores is
+
+    slower x compute + n x turn + byte x b                           byte: of a large exchange, with the link's rate
+
+Without root the check is skipped.
 """
 
 import argparse
@@ -90,9 +96,25 @@ def cost(work: Work, constants: Constants, gigabits: float) -> Cost:
     )
 
 
-def on_shared_cores(alone: Cost, members: int, cores: int) -> float:
-    """Seconds of a round if all members share so many cores: only the wire is each one's own."""
-    return (alone.total - alone.wire) * max(1.0, members / cores) + alone.wire
+class Shared(NamedTuple):
+    """Of members that share cores and links. slower: how much longer work takes; turn: seconds that an exchange takes
+    after work; byte: seconds of packing, the link's rate included."""
+
+    slower: float
+    turn: float
+    byte: float
+
+
+def shared_constants(alone: dict[str, float], turns: dict[str, float]) -> Shared:
+    """From seconds of short and long work without exchanges (alone) and with them: turn + slower x work."""
+    slower = max(1.0, (turns["long"] - turns["short"]) / (alone["long"] - alone["short"]))
+    turn = max(0.0, (turns["short"] + turns["long"] - slower * (alone["short"] + alone["long"])) / 2)
+    return Shared(slower, turn, turns["large"] / turns["bytes"])
+
+
+def on_shared_cores(alone: Cost, work: Work, shared: Shared) -> float:
+    """Seconds of a round of members that share cores."""
+    return shared.slower * alone.compute + work.exchanges * shared.turn + work.sent * shared.byte
 
 
 def fitted(amounts: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -109,13 +131,15 @@ def fitted(amounts: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArra
     return best
 
 
-def measure(case: Case) -> tuple[Constants, list[Work]]:
-    """Constants and what members of each number do; all measured with two processes at work."""
+def measure(case: Case) -> tuple[Constants, list[Work], dict[str, float]]:
+    """Constants, what members of each number do, and seconds of work without exchanges; all measured with two processes
+    at work."""
     sizes = [size for size in MEMBERS[1:] if size <= case.n_features]
     with Processes(case, 4) as four:
         small, large = four.together("exchange", 2)[0], four.together("exchange", 4)[0]
     with Processes(case, 2) as two:
         rounds = [(size, told) for size in sizes for told in two.apart("stand in", size)]
+        work = two.apart("work", 1)
     with Processes(case, 1) as one:
         counts = [(size, one.apart("count", size)[0]) for size in sizes]
     works = [Work(size, **each) for size, each in counts]
@@ -124,7 +148,16 @@ def measure(case: Case) -> tuple[Constants, list[Work]]:
     cell, value, step = fitted(amounts, seconds)
     first = works[0]
     alone = Work(1, first.members * first.cells, first.values, 0.0, 0.0)
-    return Constants(float(cell), float(value), float(step), *exchange_constants(small, large)), [alone, *works]
+    return (
+        Constants(float(cell), float(value), float(step), *exchange_constants(small, large)),
+        [alone, *works],
+        mean_of(work),
+    )
+
+
+def mean_of(told: list[dict[str, float]]) -> dict[str, float]:
+    """Of what several processes say."""
+    return {name: sum(each[name] for each in told) / len(told) for name in told[0]}
 
 
 def exchange_constants(two: dict[str, float], four: dict[str, float]) -> tuple[float, float, float]:
@@ -143,8 +176,8 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def check(case: Case, constants: Constants, works: list[Work]) -> list[dict[str, Any]]:
-    """Rounds of members in namespaces beside what was computed. Errors: NetworkRefused."""
+def check(case: Case, constants: Constants, works: list[Work], alone: dict[str, float]) -> list[dict[str, Any]]:
+    """Rounds of members in namespaces beside what was computed; alone: seconds of work. Errors: NetworkRefused."""
     found = []
     with namespaces(max(CHECKED)) as names, Processes(case, len(names), names) as processes:
         for gigabits in RATES:
@@ -152,12 +185,14 @@ def check(case: Case, constants: Constants, works: list[Work]) -> list[dict[str,
             for work in works:
                 if work.members not in CHECKED:
                     continue
+                shared = shared_constants(alone, mean_of(processes.together("turns", work.members)))
                 measured = processes.together("train", work.members)[0]
-                computed = on_shared_cores(cost(work, constants, gigabits), work.members, cores())
+                computed = on_shared_cores(cost(work, constants, gigabits), work, shared)
                 found.append(
                     {
                         "members": work.members,
                         "gigabits": gigabits,
+                        "shared": shared._asdict(),
                         "computed": computed,
                         "measured": measured["seconds"],
                         "bytes_computed": work.sent,
@@ -171,10 +206,10 @@ def check(case: Case, constants: Constants, works: list[Work]) -> list[dict[str,
 
 def plan(case: Case, checked: bool) -> dict[str, Any]:
     """All figures of a table."""
-    constants, works = measure(case)
+    constants, works, alone = measure(case)
     costs = {f"{rate:g}": [cost(work, constants, rate)._asdict() for work in works] for rate in RATES}
     found = {"case": case.name, "constants": constants._asdict(), "work": [work._asdict() for work in works]}
-    return found | {"seconds": costs, "check": check(case, constants, works) if checked else None}
+    return found | {"seconds": costs, "check": check(case, constants, works, alone) if checked else None}
 
 
 def show(result: dict[str, Any], console: Console) -> None:
@@ -198,13 +233,15 @@ def show(result: dict[str, Any], console: Console) -> None:
 def show_check(result: dict[str, Any], console: Console) -> None:
     """Measured beside computed."""
     title = f"{result['case']}: members in namespaces on {cores()} shared cores, ms a round"
-    columns = ("computed", "measured", "measured / computed", "KB computed", "KB measured")
+    columns = ("slower", "turn", "ns a byte", "computed", "measured", "ratio", "KB computed", "KB measured")
     table = Table("Gbit/s", "members", *columns, title=title)
     for each in result["check"]:
         times = [f"{each[name] * 1e3:.1f}" for name in ("computed", "measured")]
         ratio = f"{each['ratio']:.2f}{'' if each['within'] else ' (beyond the bar)'}"
         sizes = [f"{each[name] / 1e3:,.0f}" for name in ("bytes_computed", "bytes_measured")]
-        table.add_row(f"{each['gigabits']:g}", str(each["members"]), *times, ratio, *sizes)
+        shared = Shared(**each["shared"])
+        reasons = [f"{shared.slower:.2f}", f"{shared.turn * 1e3:.2f}", f"{shared.byte * 1e9:.2f}"]
+        table.add_row(f"{each['gigabits']:g}", str(each["members"]), *reasons, *times, ratio, *sizes)
     console.print(table)
 
 

@@ -26,6 +26,9 @@ from workers.roster import Roster, Seat, new_secret
 from workers.wire import wire_bytes
 
 SMALL_CALLS, LARGE_CALLS = 400, 20
+SHORT, LONG = 20, 100  # passes of work between two exchanges: about 1 and 5 ms
+TURNS = 120  # of work and an exchange
+WORK_BYTES = 1 << 20  # that work goes over: as a member's histograms, it does not fit beside those of others
 END_SECONDS = 10.0
 
 
@@ -160,6 +163,47 @@ def exchange(case: Case, mesh: MeshCollective) -> dict[str, float]:
     return found | {"bytes": mesh.bytes_sent - before}
 
 
+class Passes:
+    """Work of a known length that has nothing to do with training: passes over an array."""
+
+    def __init__(self) -> None:
+        self._numbers = np.zeros(WORK_BYTES // 8, np.int64)
+
+    def __call__(self, n: int) -> None:
+        for _ in range(n):
+            np.add(self._numbers, 1, out=self._numbers)
+
+
+def work_alone() -> dict[str, float]:
+    """Seconds of short and of long work without an exchange."""
+    passes = Passes()
+    return {"short": mean_seconds(lambda: passes(SHORT), TURNS), "long": mean_seconds(lambda: passes(LONG), TURNS)}
+
+
+def turns(case: Case, mesh: MeshCollective) -> dict[str, float]:
+    """Seconds of short and of long work with a small exchange each, of large exchanges less a small one, and the bytes
+    of these: what members that share cores wait for each other. Nothing is trained."""
+    passes, little = Passes(), np.arange(16, dtype=np.int64)
+
+    def turn(n: int) -> None:
+        passes(n)
+        mesh.sum(little)
+
+    mesh.begin_round(1)
+    found = {"short": mean_seconds(lambda: turn(SHORT), TURNS), "long": mean_seconds(lambda: turn(LONG), TURNS)}
+    told = exchange(case, mesh)
+    return found | {"large": max(0.0, told["large"] - told["small"]), "bytes": told["bytes"]}
+
+
+def mean_seconds(call: Any, times: int) -> float:
+    """Mean of so many calls: waits are rare and long, and count."""
+    call()
+    started = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - started) / times
+
+
 def seconds_of(call: Any, times: int) -> float:
     """Median of so many calls, after one that finds buffers cold."""
     call()
@@ -172,7 +216,8 @@ def seconds_of(call: Any, times: int) -> float:
 
 
 class Task(NamedTuple):
-    """What a process is to do: alone stand in for one of `size` members or count, with a roster train or exchange."""
+    """What a process is to do: alone stand in for one of `size` members, count or work, with a roster train, exchange
+    or take turns."""
 
     kind: str
     size: int
@@ -183,9 +228,13 @@ class Task(NamedTuple):
 def do(task: Task, case: Case, codes: Codes, endpoint: Endpoint) -> dict[str, float]:
     """A task's figures."""
     if task.roster is None:
+        if task.kind == "work":
+            return work_alone()
         return count(case, codes, task.size) if task.kind == "count" else stand_in(case, codes, task.size)
     links = endpoint.connect(task.roster, task.rank, 60.0)
     with MeshCollective(Member(task.roster.job_id, task.roster.run, task.rank), links) as mesh:
+        if task.kind == "turns":
+            return turns(case, mesh)
         return exchange(case, mesh) if task.kind == "exchange" else time_rounds(case, codes, mesh, 1)
 
 

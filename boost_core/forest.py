@@ -6,11 +6,12 @@ from numpy.typing import NDArray
 from boost_core.binning import Binning
 from boost_core.cut import CutKind, goes_left
 from boost_core.decoding import Decoding
-from boost_core.fitted import Fitted, Speech
+from boost_core.fitted import Fitted
 from boost_core.jit import kernel
+from boost_core.joined_trees import JoinedTrees
 from boost_core.model import Forest
 from boost_core.team import Team
-from boost_core.tree import NODE_FIELDS, Tree
+from boost_core.tree import Tree
 
 
 @kernel
@@ -55,31 +56,14 @@ def make_forest(
     binning: Binning,
 ) -> Forest:
     """Join the weak learners of a run; multipliers: int64 [parts] of each round, in score units."""
-    parts = [part for fitted in rounds for part in fitted.parts]
-    n_columns = decoding.code.shape[1]
-    nodes = np.concatenate([np.empty((0, NODE_FIELDS), np.int64), *(part.tree.nodes for part in parts)])
-    speech = rounds[0].speech if rounds else Speech.VOTES
-    n_outputs = parts[0].tree.payload.shape[1] if parts else n_columns
-    payload_type = np.int8 if speech is Speech.VOTES else np.int32
+    joined = JoinedTrees(decoding.code.shape[1])
+    joined.append(rounds, multipliers)
+    arrays = joined.arrays
+    cuts = np.stack([arrays["node_feature"], arrays["node_kind"], arrays["node_bin"]], axis=1).astype(np.int64)
     return Forest(
-        node_start=_starts([part.tree.nodes.shape[0] for part in parts]),
-        leaf_start=_starts([part.tree.payload.shape[0] for part in parts]),
-        node_feature=nodes[:, 0].astype(np.int32),
-        node_kind=nodes[:, 1].astype(np.int8),
-        node_bin=nodes[:, 2].astype(np.int32),
-        node_threshold=node_thresholds(nodes, binning),
-        node_missing_left=nodes[:, 3].astype(np.bool_),
-        node_left=nodes[:, 4].astype(np.int32),
-        node_right=nodes[:, 5].astype(np.int32),
-        payload=np.concatenate([np.empty((0, n_outputs)), *(part.tree.payload for part in parts)]).astype(payload_type),
-        multiplier=np.concatenate([np.empty(0, np.int64), *multipliers]),
-        column=np.array([part.column for part in parts], np.int32),
-        round_start=_starts([len(fitted.parts) for fitted in rounds]),
-        speech=speech,
-        n_columns=n_columns,
+        **arrays,
+        node_threshold=node_thresholds(cuts, binning),
+        speech=joined.speech,
+        n_columns=decoding.code.shape[1],
         decoding=decoding,
     )
-
-
-def _starts(sizes: list[int]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.intrinsics import LANE, add_lanes, lanes_for
+from boost_core.intrinsics import add_lanes, lanes_for, width_of
 from boost_core.jit import kernel
 from boost_core.team import Team
 from boost_core.tree import Tree
@@ -31,7 +31,7 @@ class Reading(enum.StrEnum):
 class GainMatrix:
     """Fixed-point gains of one member's rows.
 
-    values: [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros; int32. With row weights
+    values: [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros, if any; int32. With weights
     all of a row is times its number of copies, in int64 (row_weights.py).
     mass: int64 [n_rows], sum of the row's absolute gains. One unit of a value is 2**-scale.
     total_mass: this member's sum of `mass`.
@@ -73,7 +73,7 @@ def scale_for(largest: float, n_cells: int) -> int:
 @kernel
 def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [n_padded]) += rows start..stop of values (flat)."""
-    width = LANE * len(lanes)
+    width = width_of(lanes)
     for i in range(start, stop):
         add_lanes(sums, (0,), values, i * width, lanes)
 

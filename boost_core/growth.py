@@ -88,7 +88,6 @@ class _LoneGrower:
         self._shard, self._team = shard, team
         self.offer(binning)
         self._order = np.empty(shard.n_rows, np.int32)
-        self._scratch = np.empty_like(self._order)
         self._hists = np.empty((0, 0, 0), np.int64)
         self._edges: dict[int, Integers] = {}
         self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
@@ -112,9 +111,10 @@ class _LoneGrower:
         edges = self._blocks(threads)
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
+        # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
-        work = (self._order, self._scratch, leaf_of_row, hists, *room)
+        work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
         own, others = (*work, self._team.times), (*work, self._untimed)
         matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
         crew, bell = new_crew(n_blocks), self._team.bell()

@@ -1,6 +1,6 @@
 """Histograms of the gain matrix: for every bin of every feature the sum of its rows' gains.
 
-Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), channels padded to whole lanes.
+Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), channels as lanes_for has them.
 Channel n_channels counts the rows. Rows are walked in tiles, so that a tile's gains stay in the level 2 cache while
 all features read them. Sums are int64; their order never matters.
 """
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import LANE, add_lanes, lanes_for, prefetch_lanes
+from boost_core.intrinsics import add_lanes, lanes_for, prefetch_lanes, width_of
 from boost_core.jit import kernel
 from boost_core.team import Team
 
@@ -28,7 +28,7 @@ def add_rows(bins, rows, gains, bin_start, feature_range, lanes, totals):  # typ
     read and widened once for four of them.
     """
     n_rows = rows.shape[0]
-    width = LANE * len(lanes)
+    width = width_of(lanes)
     tile = max(TILE_CHANNELS // width, 1)
     for tile_start in range(0, n_rows, tile):
         tile_stop = min(tile_start + tile, n_rows)

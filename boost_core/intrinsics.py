@@ -2,7 +2,7 @@
 
 `add_lanes` adds one row of the gain matrix to rows of a histogram with explicit vector instructions. LLVM does
 not vectorise the plain inner loop: it is short and its two arrays may alias (4 to 5 times slower, see
-docs/performance.md). The number of lanes is the length of a tuple, hence part of the type, hence unrolled.
+docs/performance.md). The lanes are the types of a tuple, hence part of a kernel's type, hence unrolled.
 """
 
 import os
@@ -18,15 +18,24 @@ from numba.extending import intrinsic
 from boost_core.aligned import CACHE_LINE
 from boost_core.jit import JIT_DISABLED
 
-LANE = 4  # channels per lane; histogram and gain rows are padded to a multiple of it
+LANE = 4  # channels of a lane that is an int; one that is a bool has a single channel
+MOST_PADDING = 0.1  # of a row's channels: a few single ones at its end cost less than the memory of more padding
 WIDEST = 8  # channels per vector instruction: 512 bits of int64, split by LLVM where registers are narrower
 
-Lanes = tuple[int, ...]
+Lanes = tuple[int | bool, ...]
 
 
 def lanes_for(n_channels: int) -> Lanes:
-    """The lane tuple whose length pads n_channels."""
-    return (0,) * (-(-n_channels // LANE))
+    """The lanes of rows of n_channels: filled up to whole lanes, or one or two single channels behind those."""
+    whole, rest = divmod(n_channels, LANE)
+    if rest in (1, 2) and LANE - rest > MOST_PADDING * n_channels:
+        return (0,) * whole + (False,) * rest
+    return (0,) * (whole + (rest > 0))
+
+
+def width_for(n_channels: int) -> int:
+    """Channels of a row of a histogram or of gains, with those that fill it up."""
+    return _width_plain(lanes_for(n_channels))
 
 
 def _vector(builder: Any, pointer: Any, offset: int, bits: int, width: int) -> Any:
@@ -48,10 +57,27 @@ def _emit_adds(builder: Any, totals: list[Any], row: Any, n_channels: int, row_b
         offset += width
 
 
+def _width_of_type(lanes: Any) -> int:
+    return sum(1 if isinstance(lane, types.Boolean) else LANE for lane in lanes)
+
+
+def _width_compiled(typingctx: Any, lanes: Any) -> Any:
+    """The channels of a row of these lanes, int64: a constant."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return ir.Constant(ir.IntType(64), _width_of_type(sig.args[0]))
+
+    return types.int64(lanes), codegen
+
+
+def _width_plain(lanes: Lanes) -> int:
+    return sum(1 if isinstance(lane, bool) else LANE for lane in lanes)
+
+
 def _add_lanes_compiled(typingctx: Any, totals: Any, places: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
-    """totals[at : at + C] += rows[row_at : row_at + C] for every at of the tuple places, C = LANE * len(lanes); flat
+    """totals[at : at + C] += rows[row_at : row_at + C] for every at of the tuple places, C = width_of(lanes); flat
     int64 and int32/int64 arrays. The places must be apart."""
-    n_channels = LANE * len(lanes)
+    n_channels = _width_of_type(lanes)
     signature = types.void(totals, places, rows, row_at, lanes)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -68,7 +94,7 @@ def _add_lanes_compiled(typingctx: Any, totals: Any, places: Any, rows: Any, row
 
 
 def _add_lanes_plain(totals: Any, places: tuple[int, ...], rows: Any, row_at: int, lanes: Lanes) -> None:
-    n_channels = LANE * len(lanes)
+    n_channels = _width_plain(lanes)
     for at in places:
         totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
 
@@ -80,7 +106,7 @@ def _prefetch_compiled(typingctx: Any, rows: Any, row_at: Any, lanes: Any) -> An
         array = context.make_array(sig.args[0])(context, builder, args[0])
         start = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(8).as_pointer())
         flags = [ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1)]  # to read, into all levels, data
-        n_bytes = LANE * len(sig.args[2]) * sig.args[0].dtype.bitwidth // 8
+        n_bytes = _width_of_type(sig.args[2]) * sig.args[0].dtype.bitwidth // 8
         declared = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), *(flag.type for flag in flags)])
         get: Any = cgutils.get_or_insert_function  # without types in Numba
         function = get(builder.module, declared, "llvm.prefetch.p0")
@@ -219,6 +245,7 @@ def _from_bits_plain(bits: int) -> float:
     return float(np.int64(bits).view(np.float64))
 
 
+width_of: Any = _width_plain if JIT_DISABLED else intrinsic(_width_compiled)
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
 prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)

@@ -19,7 +19,7 @@ from boost_core.shard import Shard
 Integers = NDArray[np.int64]
 GRID = np.round(np.linspace(-1.0, 1.0, 41), 2)
 MEAN_UNIT = 2.0**-30  # margins are rounded to this before they are added up
-BLOCK_ROWS = 1 << 18  # at once: of all rows, what is made of their leads was the peak of a training's memory
+BLOCK_ROWS = 1 << 18  # at once: of all rows, leads and what is made of them were the peak of a training's memory
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,10 @@ def margin_report(
     """Of the scores of this member's rows; reach: of `reach_of`. None where leads have no such unit."""
     if reach <= 0:
         return None
-    leads, counts, total, least = scores.leads(rows.labels), np.zeros(GRID.shape[0] + 1, np.int64), 0, 2.0
-    for start in range(0, leads.shape[0], BLOCK_ROWS):
-        margins = leads[start : start + BLOCK_ROWS] / float(reach)
-        copies = None if rows.copies is None else rows.copies[start : start + BLOCK_ROWS]
-        often = np.ones(margins.shape[0], np.int64) if copies is None else copies
+    counts, total, least = np.zeros(GRID.shape[0] + 1, np.int64), 0, 2.0
+    for block, leads in scores.leads(rows.labels, BLOCK_ROWS):
+        margins = leads / float(reach)
+        often = np.ones(margins.shape[0], np.int64) if rows.copies is None else rows.copies[block]
         np.add.at(counts, np.searchsorted(GRID, margins, side="left"), often)
         total += int((np.rint(margins / MEAN_UNIT).astype(np.int64) * often).sum())
         least = min(least, float(margins.min()))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.collective import Collective
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.intrinsics import width_for
 from boost_core.jit import kernel
 from boost_core.team import Team
 
@@ -71,7 +71,7 @@ def total_mass(n_rows: int, copies: Integers | None) -> int:
 def new_gains(n_rows: int, n_channels: int, copies: Integers | None) -> NDArray[np.signedinteger]:
     """Room for a gain matrix and its count of rows, [n_rows, padded]: int32, for weighted rows int64."""
     dtype: type[np.signedinteger] = np.int32 if copies is None else np.int64
-    return aligned_zeros((n_rows, LANE * len(lanes_for(n_channels + 1))), dtype)
+    return aligned_zeros((n_rows, width_for(n_channels + 1)), dtype)
 
 
 @kernel

@@ -264,12 +264,15 @@ class Scores:
         """All scores, in blocks of rows [n, n_columns] with the rows they are of."""
         yield slice(0, self.values.shape[0]), self.values
 
-    def leads(self, labels: NDArray[np.int32]) -> NDArray[np.int64]:
-        """By how much each row's own label is ahead of the best wrong one, in score units, int64 [n_rows]; where one
-        column stands for two classes, its score towards the label."""
-        found = np.empty(labels.shape[0], np.int64)
-        _leads(self.values, labels, found)
-        return found
+    def leads(self, labels: NDArray[np.int32], n_rows: int) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """By how much each row's own label is ahead of the best wrong one, in score units; where one column stands for
+        two classes, its score towards the label. In blocks of n_rows with the rows they are of: of all rows at once
+        they took more memory than anything else at the end of a training."""
+        for start in range(0, labels.shape[0], n_rows):
+            rows = slice(start, min(start + n_rows, labels.shape[0]))
+            found = np.empty(rows.stop - start, np.int64)
+            _leads(self.values[rows], labels[rows], found)
+            yield rows, found
 
     def wide(self) -> "Scores":
         """A copy with room for all that may come."""

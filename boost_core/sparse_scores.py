@@ -181,13 +181,18 @@ class SparseScores(Scores):
             scores[np.repeat(local, np.diff(starts)), self.touched[entries]] += self.held[entries]
             yield rows, scores
 
-    def leads(self, labels: Labels) -> Integers:
-        """See Scores.leads; labels: those of the rows."""
+    def leads(self, labels: Labels, n_rows: int) -> Iterator[tuple[slice, Integers]]:
+        """See Scores.leads; labels: those of the rows. Blocks may have fewer rows."""
         if self.base.any():
-            return np.concatenate([Scores(block).leads(labels[rows]) for rows, block in self.blocks()])
-        found = np.empty(labels.shape[0], np.int64)
-        _leads(self.n_classes, self.own, self.start, self.held, found)
-        return found
+            for rows, block in self.blocks():
+                for inner_rows, found in Scores(block).leads(labels[rows], n_rows):
+                    yield slice(rows.start + inner_rows.start, rows.start + inner_rows.stop), found
+            return
+        for first in range(0, labels.shape[0], n_rows):
+            rows = slice(first, min(first + n_rows, labels.shape[0]))
+            found = np.empty(rows.stop - first, np.int64)
+            _leads(self.n_classes, self.own[rows], self.start[first : rows.stop + 1], self.held, found)
+            yield rows, found
 
     def wide(self) -> Scores:
         """A copy with room for all that may come."""

@@ -19,7 +19,7 @@ from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.fitted import Speech
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.intrinsics import width_for
 from boost_core.model import Forest
 from boost_core.prediction import forest_scores
 from boost_core.records import RoundRecord, Silent
@@ -332,7 +332,7 @@ CONFIGURATIONS = [
 def gain_matrix_of(values: NDArray[np.int64]) -> GainMatrix:
     """A gain matrix of given gains [n_rows, n_channels], laid out as the kernels want it."""
     n_rows, n_channels = values.shape
-    padded = np.zeros((n_rows, LANE * len(lanes_for(n_channels + 1))), np.int32)
+    padded = np.zeros((n_rows, width_for(n_channels + 1)), np.int32)
     padded[:, :n_channels] = values
     padded[:, n_channels] = 1
     mass = np.abs(values).sum(axis=1).astype(np.int64)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.plan import Constants, Cost, Work, cost, fitted, on_shared_cores
+from benchmarks.plan import Constants, Cost, Shared, Work, cost, fitted, on_shared_cores, shared_constants
 
 
 def test_constants_are_those_that_made_the_seconds() -> None:
@@ -22,7 +22,17 @@ def test_a_constant_is_never_below_zero() -> None:
 
 def test_a_round_is_the_sum_of_its_parts() -> None:
     constants = Constants(cell=1e-9, value=2e-9, step=1e-5, byte=1e-9, exchange=1e-4, message=1e-5)
-    found = cost(Work(members=5, cells=1e6, values=5e5, exchanges=10, sent=1.448e6), constants, gigabits=1.0)
+    work = Work(members=5, cells=1e6, values=5e5, exchanges=10, sent=1.448e6)
+    found = cost(work, constants, gigabits=1.0)
     assert found == pytest.approx(Cost(compute=2.1e-3, packing=1.448e-3, latency=1.4e-3, wire=12.112e-3))
-    assert on_shared_cores(found, members=5, cores=2) == pytest.approx(2.5 * 4.948e-3 + 12.112e-3)
-    assert on_shared_cores(found, members=1, cores=2) == pytest.approx(found.total)
+    shared = Shared(slower=2.5, turn=1e-3, byte=1e-8)
+    assert on_shared_cores(found, work, shared) == pytest.approx(2.5 * 2.1e-3 + 1e-2 + 1.448e-2)
+
+
+def test_what_members_wait_for_each_other_is_told_from_what_their_work_takes_longer() -> None:
+    alone = {"short": 1e-3, "long": 5e-3}
+    turns = {name: 3e-4 + 2.25 * seconds for name, seconds in alone.items()}
+    found = shared_constants(alone, turns | {"large": 2e-3, "bytes": 1e6})
+    assert found == pytest.approx(Shared(slower=2.25, turn=3e-4, byte=2e-9))
+    faster = shared_constants(alone, {"short": 9e-4, "long": 4.5e-3, "large": 0.0, "bytes": 1e6})
+    assert (faster.slower, faster.turn) == (1.0, 0.0)  # noise, not a gain

@@ -7,15 +7,13 @@
 
 Nothing in it depends on how many members trained: it is resumed on a cluster of any size. It is written again and again
 while rounds go on, all of them every time, so what there is of each round is held as arrays: JSON of the records took
-ten times as long as all the rest.
+ten times as long as all the rest. Whoever writes it again keeps those arrays (rounds_so_far.py).
 """
 
 import hashlib
 import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,18 +22,16 @@ from numpy.typing import NDArray
 
 from boost_core.binning import Binning
 from boost_core.catalogue import plans_rounds
-from boost_core.conditions import NAMES, Conditions, as_figures
 from boost_core.config import TrainingConfig
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import Speech
-from boost_core.forest import make_forest
 from boost_core.model import Forest
-from boost_core.records import RoundRecord
 from boost_core.replay import rounds_of
 from boost_core.start import ModelSoFar
 from workers.data_plan import DataPlan
 from workers.errors import CheckpointDamaged, CheckpointRefused
 from workers.model_file import NONSENSE, canonical_json
+from workers.rounds_so_far import RoundsSoFar, records_of
 
 CHECKPOINT_FORMAT = 2
 META = b"edgewise-checkpoint"
@@ -51,11 +47,6 @@ ARRAYS = {
     "round_start": "<i8",
     "round_seconds": "<f8",
 }
-# Figures of a round in the order of RoundRecord; NaN stands for None where a figure may be missing.
-FIGURES = tuple(field for field in fields(RoundRecord) if field.name != "conditions")
-RECORD = np.dtype([(field.name, "<i8" if field.type is int else "<f8") for field in FIGURES])
-MISSING = tuple(field.name for field in FIGURES if field.type not in (int, float))
-_figures = attrgetter(*(field.name for field in FIGURES))
 
 
 @dataclass(frozen=True)
@@ -139,14 +130,20 @@ def _listed(value: Any) -> Any:
 
 def to_bytes(checkpoint: Checkpoint) -> bytes:
     """The content of the checkpoint's file."""
+    return to_memory(checkpoint, RoundsSoFar()).tobytes()
+
+
+def to_memory(checkpoint: Checkpoint, so_far: RoundsSoFar) -> memoryview:
+    """The same without a copy; so_far: what the caller keeps of the checkpoint before."""
     model, binning = checkpoint.model, checkpoint.binning
-    forest = make_forest(list(model.rounds), list(model.multipliers), plain_decoding(2), binning)
-    held = vars(forest) | vars(binning) | vars(checkpoint)
-    arrays = {name: np.asarray(held[name], dtype).tobytes() for name, dtype in ARRAYS.items()}
-    arrays |= _of_records(model.records)
-    columns = {name: _lists(held[name].astype(dtype), forest.node_start) for name, dtype in NODE_LISTS.items()}
-    columns["payload"] = _lists(forest.payload.reshape(-1), forest.leaf_start * forest.payload.shape[1])
-    columns |= {name: pa.array(held[name]) for name in ("multiplier", "column")}
+    so_far.bring_up(model)
+    trees = so_far.trees.arrays
+    held = trees | vars(binning) | vars(checkpoint)
+    arrays = {name: np.asarray(held[name], dtype).tobytes() for name, dtype in ARRAYS.items()} | so_far.records
+    n_outputs = trees["payload"].shape[1]
+    columns = {name: _lists(trees[name], trees["node_start"]) for name in NODE_LISTS}
+    columns["payload"] = _lists(trees["payload"].reshape(-1), trees["leaf_start"] * n_outputs)
+    columns |= {name: _column(trees[name]) for name in ("multiplier", "column")}
     meta = {
         "format": CHECKPOINT_FORMAT,
         "config": checkpoint.config.to_dict(),
@@ -155,50 +152,37 @@ def to_bytes(checkpoint: Checkpoint) -> bytes:
         "n_train": checkpoint.n_train,
         "n_valid": checkpoint.n_valid,
         "fingerprints": [f"{each:016x}" for each in checkpoint.fingerprints],
-        "speech": forest.speech.value,
-        "n_outputs": forest.payload.shape[1],
+        "speech": so_far.trees.speech.value,
+        "n_outputs": n_outputs,
         "slack": model.slack,
         "perfect": model.perfect,
     }
     table = pa.table(columns)
     meta["sha256"] = _digest(meta, table, arrays)
     metadata = {META: canonical_json(meta)} | {name.encode(): content for name, content in arrays.items()}
-    table = table.replace_schema_metadata(metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
+    return _file(table.replace_schema_metadata(metadata))
+
+
+def _file(table: pa.Table) -> memoryview:
+    """The table as a file in memory, which is counted first: a buffer that grows would be fresh memory many times."""
+    counted = pa.MockOutputStream()
+    _write(table, counted)
+    whole = pa.allocate_buffer(counted.size())
+    _write(table, pa.FixedSizeBufferWriter(whole))
+    return memoryview(whole).cast("B")
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    with sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _of_records(records: Sequence[RoundRecord]) -> dict[str, bytes]:
-    conditions = as_figures([record.conditions for record in records])
-    return {
-        "records": np.array([_figures(record) for record in records], RECORD).tobytes(),
-        "conditions": b"" if conditions is None else conditions.astype("<f8").tobytes(),
-    }
-
-
-def _records(raw: Mapping[str, bytes]) -> tuple[RoundRecord, ...]:
-    """The inverse of `_of_records`."""
-    rows = np.frombuffer(raw["records"], RECORD).tolist()
-    measured = np.frombuffer(raw["conditions"], "<f8").reshape(-1, len(NAMES))
-    if len(measured) not in (0, len(rows)):
-        raise ValueError(f"there are {len(rows)} rounds and conditions of {len(measured)}")
-    conditions = [Conditions.from_figures(row) for row in measured.tolist()] if len(measured) else [None] * len(rows)
-    return tuple(_record(row, each) for row, each in zip(rows, conditions, strict=True))
-
-
-def _record(row: Sequence[Any], conditions: Conditions | None) -> RoundRecord:
-    values = dict(zip(RECORD.names or (), row, strict=True))
-    values |= {name: None for name in MISSING if math.isnan(values[name])}
-    return RoundRecord(**values, conditions=conditions)
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:
     """Over everything but itself."""
     digest = hashlib.sha256(canonical_json({name: value for name, value in meta.items() if name != "sha256"}))
     for name in sorted(arrays):
-        digest.update(f"{name}{len(arrays[name])}".encode() + arrays[name])
+        digest.update(f"{name}{len(arrays[name])}".encode())
+        digest.update(arrays[name])
     for name in table.column_names:
         for part in _parts(table.column(name)):
             digest.update(f"{name} {part.dtype.str} {len(part)}".encode())
@@ -215,7 +199,13 @@ def _parts(column: pa.ChunkedArray) -> list[NDArray[Any]]:
 
 
 def _lists(values: NDArray[Any], starts: NDArray[np.int64]) -> pa.Array:
-    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(values))
+    return pa.LargeListArray.from_arrays(_column(starts), _column(values))
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    """The same values without a copy; `pa.array` would import numpy.ma to ask whether some are masked."""
+    raw = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else values
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.shape[0], [None, pa.py_buffer(raw)])
 
 
 def from_bytes(content: bytes) -> Checkpoint:
@@ -248,7 +238,7 @@ def _assemble(meta: dict[str, Any], table: pa.Table, raw: Mapping[str, bytes]) -
     model = ModelSoFar(
         tuple(fitted for fitted, _ in rounds),
         tuple(multipliers for _, multipliers in rounds),
-        _records(raw),
+        records_of(raw),
         meta["slack"],
         meta["perfect"],
     )

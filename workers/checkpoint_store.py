@@ -25,7 +25,7 @@ NAME = re.compile(r"(?P<job>[A-Za-z0-9][A-Za-z0-9_-]*)\.(?P<rounds>[0-9]{10})\.c
 class CheckpointStore(Protocol):
     """Keeps the last two checkpoints of every job. Errors, of every method: OSError; ValueError for a strange id."""
 
-    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+    def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
         """Keep a checkpoint, whole or not at all; it survives a crash. Then drop all but the last two."""
 
     def rounds(self, job_id: str) -> list[int]:
@@ -44,7 +44,7 @@ class FolderCheckpoints:
 
     folder: Path
 
-    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+    def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
         path = self._path(job_id, n_rounds)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = self.folder / f".writing-{secrets.token_hex(8)}"
@@ -98,7 +98,7 @@ class ObjectCheckpoints:
 
     objects: Callable[[], ObjectStore]
 
-    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+    def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
         checked_job(job_id)
         objects = self.objects()
         objects.put(job_id, f"{n_rounds:010}", content)
@@ -125,8 +125,8 @@ class MemoryCheckpoints:
 
     held: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
-    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
-        self.held[checked_job(job_id), n_rounds] = content
+    def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
+        self.held[checked_job(job_id), n_rounds] = bytes(content)
         for old in self.rounds(job_id)[KEPT:]:
             self.held.pop((job_id, old), None)
 

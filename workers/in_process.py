@@ -5,8 +5,8 @@ from dataclasses import replace
 from boost_core.collective import Alone
 from workers.assignment import assign
 from workers.job import Progress, TrainingJob, TrainingOutcome, join_outcomes
+from workers.last_checkpoint import last_checkpoint
 from workers.member import available_cores, run_member
-from workers.restart import last_checkpoint
 
 
 def train_in_process(job: TrainingJob, progress: Progress) -> TrainingOutcome:

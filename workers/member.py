@@ -23,6 +23,8 @@ from workers.observer import Reports, TrainingObserver, Writer, teller
 from workers.shelf import Kept, own_shelf
 from workers.stages import COMPILE, READ, Clock, kernel_clock
 
+M_MMAP_THRESHOLD, MAPPED = -3, 8 << 20  # mallopt's name for it; smaller arrays are not worth fresh pages each round
+
 
 def available_cores() -> int:
     """Cores this process may use."""
@@ -37,11 +39,16 @@ def peak_memory_bytes() -> int:
 
 def give_back(team: Team) -> None:
     """Give memory that reading or compiling has freed back to the system, where allocators would keep it: what training
-    needs comes on top. Arrow's keeps a heap for each thread."""
+    needs comes on top. Arrow's keeps a heap for each thread.
+
+    From then on arrays of MAPPED bytes go back as soon as they are freed: glibc raises that limit with every such array
+    that it sees, and a round's leaves then stay in its heap beside those of the next one.
+    """
     team.together(team.threads, lambda rank: pa.default_memory_pool().release_unused())
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:  # glibc alone has it
-        trim(0)
+    system = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if system is not None and hasattr(system, "malloc_trim"):  # glibc alone has it
+        system.malloc_trim(0)
+        system.mallopt(M_MMAP_THRESHOLD, MAPPED)
 
 
 def run_member(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:

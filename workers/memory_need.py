@@ -16,15 +16,16 @@ from boost_core.algorithms.multiclass_adaboost import SAMPLES_A_ROW
 from boost_core.binning import SAMPLE_ROWS
 from boost_core.catalogue import ALGORITHMS
 from boost_core.config import TrainingConfig
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.gang_sums import worth_copies
+from boost_core.intrinsics import width_for
 from boost_core.sparse_gains import MOST_HOT
 from boost_core.sparse_growth import TABLE_BYTES
 from boost_core.team import Team
 from workers.binner import BLOCK_BYTES
 from workers.data_plan import DataPlan
 
-# A process that has imported everything, compiled its kernels and trained on 1,000 rows: 0.41 GB; 0.30 from a cache.
-PROCESS_BYTES = 410_000_000
+# A process that has imported everything, compiled all its kernels and trained on 1,000 rows: 0.47 GB; 0.3 from a cache.
+PROCESS_BYTES = 480_000_000
 # While a block of columns is binned: the block itself, and what Arrow has decoded, some of which its allocator keeps.
 BLOCKS = 2
 SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
@@ -33,8 +34,8 @@ SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
 PAIR_BYTES, PAIR_GAIN_BYTES, PAIR_BACK_BYTES = 16, 16, 24
 # A drawn example: entries of this round and of the last one, and either what it is drawn as or a copy that is searched.
 EXAMPLE_BYTES = 40
-ROW_BYTES = 44  # label, three row lists of a tree, leaf, mass of gains, number of the row, margin
-SPARSE_ROW_BYTES = 96  # the same and where its lists begin and end
+ROW_BYTES = 28  # label, three row lists of a tree in a gang (alone it has one), leaf, mass of gains
+SPARSE_ROW_BYTES = 88  # the same, and where its lists begin and end, in this round and in the last one
 APART = {"independent_stumps"}  # weak learners of a part a column, each of which says each row's leaf
 
 
@@ -132,8 +133,15 @@ def estimate(facts: DataFacts) -> Need:
     """The bytes that a job needs."""
     train = facts.n_train * (_shared_row_bytes(facts) + _train_row_bytes(facts))
     valid = facts.n_valid * (_shared_row_bytes(facts) + _valid_row_bytes(facts))
-    rows = train + valid + EXAMPLE_BYTES * _examples(facts)
+    rows = train + valid + EXAMPLE_BYTES * _examples(facts) + _copied_bytes(facts)
     return Need(PROCESS_BYTES + _block_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts), rows)
+
+
+def _copied_bytes(facts: DataFacts) -> int:
+    """Bins of a wide table that members of a gang hold besides their own rows' (boost_core/gang_sums.py)."""
+    n_bins = facts.n_features * (facts.config.max_bins + 1)
+    shape = (facts.n_train, facts.n_features, n_bins, _padded(facts), _leaves(facts.config))
+    return facts.n_train * facts.n_features if not facts.sparse and worth_copies(*shape) else 0
 
 
 def _shared_row_bytes(facts: DataFacts) -> int:
@@ -186,7 +194,7 @@ def _valid_row_bytes(facts: DataFacts) -> int:
 
 def _padded(facts: DataFacts) -> int:
     """Gains of a row, with the count and what fills up the vectors."""
-    return LANE * len(lanes_for(facts.n_columns + 1))
+    return width_for(facts.n_columns + 1)
 
 
 def _block_bytes(facts: DataFacts) -> int:

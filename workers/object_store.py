@@ -53,7 +53,7 @@ class ObjectStore:
     path: str
     place: str
 
-    def put(self, group: str, name: str, content: bytes) -> None:
+    def put(self, group: str, name: str, content: bytes | memoryview) -> None:
         """Keep the bytes, whole or not at all, then drop what was kept under the name before."""
         path = f"{self.path}/{group}/{name}.{len(content)}.{secrets.token_hex(8)}"
         with self._only_os_errors("write"):
@@ -102,7 +102,7 @@ class ObjectStore:
             if self.files.get_file_info(f"{self.path}/{group}").type != fs.FileType.NotFound:
                 self.files.delete_dir(f"{self.path}/{group}")
 
-    def _write(self, path: str, content: bytes) -> None:
+    def _write(self, path: str, content: bytes | memoryview) -> None:
         stream = self.files.open_output_stream(path, compression=None)
         try:
             stream.write(content)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from boost_core.collective import Collective
 from boost_core.records import Phase, RoundRecord
 from boost_core.start import ModelSoFar
-from workers.checkpoint import Checkpoint, to_bytes
+from workers.checkpoint import Checkpoint, to_memory
 from workers.checkpoint_store import CheckpointStore
 from workers.job import Progress, RoundProgress, Warned
+from workers.rounds_so_far import RoundsSoFar
 from workers.shelf import Kept, brought_up
 from workers.stages import BILLIONTH, Clock, Timed
 
@@ -36,6 +37,7 @@ class Writer:
         processor: Callable[[], float] = time.thread_time,
     ) -> None:
         self._store, self._job_id, self._seconds, self._warn = store, job_id, seconds, warn
+        self._so_far = RoundsSoFar()
         self._clock, self._processor = clock, processor
         self._last, self._cost = clock(), 0.0
         self._thread: threading.Thread | None = None
@@ -67,7 +69,7 @@ class Writer:
     def _write(self, checkpoint: Checkpoint) -> None:
         began = self._processor()
         try:
-            self._store.put(self._job_id, checkpoint.n_rounds, to_bytes(checkpoint))
+            self._store.put(self._job_id, checkpoint.n_rounds, to_memory(checkpoint, self._so_far))
         except Exception as error:  # training goes on whatever happens to a disk
             why = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
             self._trouble = (

@@ -12,11 +12,11 @@ from distributed import Client
 
 from workers import plugin
 from workers.assignment import Holdings
-from workers.checkpoint import check_same, from_bytes, to_bytes
-from workers.checkpoint_store import checkpoints_at, newest
+from workers.checkpoint import from_bytes
 from workers.cluster_calls import call_workers, known_workers
 from workers.errors import CheckpointDamaged, CheckpointsUnavailable, WorkersError
 from workers.job import TrainingJob
+from workers.last_checkpoint import last_checkpoint
 from workers.shelf import Inventory
 
 SURVEY_SECONDS = 2.0  # a worker that does not say in this time what it holds is counted as lost
@@ -35,20 +35,6 @@ class Remains:
     def holdings(self, workers: Sequence[str]) -> list[Holdings]:
         """By rank; nothing for a worker that is new to the job."""
         return [self.held.get(address, ((), ())) for address in workers]
-
-
-def last_checkpoint(job: TrainingJob) -> bytes | None:
-    """The job's last checkpoint, if it is to be resumed and there is one.
-
-    Errors: CheckpointRefused names what differs between it and the job; CheckpointDamaged; CheckpointsUnavailable.
-    """
-    if not job.resume or job.checkpoints is None:
-        return None
-    checkpoint = newest(checkpoints_at(job.checkpoints.folder), job.checkpoint_name)
-    if checkpoint is None:
-        return None
-    check_same(checkpoint, job.config, job.plan)
-    return to_bytes(checkpoint)
 
 
 def stored(job: TrainingJob) -> Remains:

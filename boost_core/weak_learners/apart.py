@@ -25,7 +25,7 @@ from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.histogram import HistogramBuilder
-from boost_core.intrinsics import LANE, lanes_for
+from boost_core.intrinsics import width_for
 from boost_core.jit import inner, kernel
 from boost_core.tree import GAIN_SHIFT, NODE_FIELDS, Tree
 from boost_core.weak_learners.limits import Limits
@@ -176,7 +176,7 @@ class TreesApart:
 
 def _channel(gains: GainMatrix, channel: int) -> GainMatrix:
     """A gain matrix of one channel."""
-    values = np.zeros((gains.values.shape[0], LANE * len(lanes_for(2))), gains.values.dtype)
+    values = np.zeros((gains.values.shape[0], width_for(2)), gains.values.dtype)
     values[:, 0] = gains.values[:, channel]
     values[:, 1] = gains.values[:, gains.n_channels]
     mass = np.abs(values[:, 0].astype(np.int64))

@@ -207,7 +207,7 @@ class Slow(MemoryCheckpoints):
         super().__init__()
         object.__setattr__(self, "go", threading.Event())
 
-    def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+    def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
         self.go.wait()  # type: ignore[attr-defined]
         super().put(job_id, n_rounds, content)
 
@@ -233,7 +233,7 @@ def test_dear_checkpoints_are_rare() -> None:
     now, worked = [0.0], [0.0]
 
     class Dear(MemoryCheckpoints):
-        def put(self, job_id: str, n_rounds: int, content: bytes) -> None:
+        def put(self, job_id: str, n_rounds: int, content: bytes | memoryview) -> None:
             worked[0] += 2.0
 
     writer = Writer(Dear(), "a", 10.0, lambda text: None, lambda: now[0], lambda: worked[0])

@@ -5,11 +5,12 @@ import pytest
 
 from boost_core.gain_matrix import channel_sums
 from boost_core.histogram import HistogramBuilder
+from boost_core.intrinsics import width_for
 from boost_core.team import Team
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
 
-CHANNELS = [1, 2, 3, 4, 7, 8, 10, 15, 16, 26]
+CHANNELS = [1, 2, 3, 4, 7, 8, 9, 10, 15, 16, 17, 26]
 GREATEST = 1 << 30
 
 
@@ -28,6 +29,16 @@ def flat_twin(case: BinnedCodes, gains: np.ndarray, rows: list[int]) -> list[lis
     n_bins = np.diff(case.binning.bin_start).tolist()
     by_feature = reference.histogram(case.codes.T.tolist(), gains.tolist(), rows, n_bins)
     return [channels for feature in by_feature for channels in feature]
+
+
+def test_rows_are_filled_up_where_it_costs_little_memory():
+    widths = {n: width_for(n) for n in range(1, 70)}
+    assert [widths[n] for n in (2, 3, 8, 9, 10, 11, 27)] == [2, 4, 8, 9, 10, 12, 28]
+    for n, width in widths.items():
+        assert n <= width < n + 4
+        assert width == n or width % 4 == 0
+        assert width == n or n % 4 == 3 or width <= 1.1 * n
+        assert width_for(width) == width  # kernels are told the lanes by the width
 
 
 @pytest.mark.parametrize("n_channels", CHANNELS)

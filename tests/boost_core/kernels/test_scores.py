@@ -47,7 +47,10 @@ def test_leads_are_over_the_best_wrong_label(n_columns: int, dtype: type):
         else row[label] - max(score for c, score in enumerate(row) if c != label)
         for row, label in zip(values.tolist(), labels.tolist(), strict=True)
     ]
-    assert Scores(values).leads(labels).tolist() == wanted
+    for n_rows in (1, 7, 40, 99):
+        blocks = list(Scores(values).leads(labels, n_rows))
+        assert [row for rows, _ in blocks for row in range(rows.start, rows.stop)] == list(range(40))
+        assert [lead for _, leads in blocks for lead in leads.tolist()] == wanted
 
 
 def test_ties_are_predicted_as_the_smallest_class_and_counted_as_strict_errors():

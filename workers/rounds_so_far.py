@@ -1,0 +1,72 @@
+"""The rounds of a model so far as arrays, as checkpoints hold them: its trees, and the figures of each round."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from boost_core.conditions import NAMES, Conditions, as_figures
+from boost_core.joined_trees import Growing, JoinedTrees
+from boost_core.records import RoundRecord
+from boost_core.start import ModelSoFar
+
+NO_OUTPUTS = 2  # numbers a leaf where no tree says how many
+# Figures of a round in the order of RoundRecord; NaN stands for None where a figure may be missing.
+FIGURES = tuple(field for field in fields(RoundRecord) if field.name != "conditions")
+RECORD = np.dtype([(field.name, "<i8" if field.type is int else "<f8") for field in FIGURES])
+MISSING = tuple(field.name for field in FIGURES if field.type not in (int, float))
+_figures = attrgetter(*(field.name for field in FIGURES))
+
+
+class RoundsSoFar:
+    """Kept from one checkpoint to the next, so that only the rounds since then have to be joined to the others."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.trees = JoinedTrees(NO_OUTPUTS)
+        self._records, self._conditions = Growing(RECORD), Growing(np.dtype("<f8"), len(NAMES))
+        self._measured = False
+        self._last: RoundRecord | None = None
+
+    def bring_up(self, model: ModelSoFar) -> None:
+        """Hold the rounds of this model: the new ones are added, unless it is not the last one gone on."""
+        known = self._records.rows.shape[0]
+        if known > model.n_rounds or (known > 0 and model.records[known - 1] is not self._last):
+            self._begin()
+            known = 0
+        records, first = model.records[known:], self.trees.n_rounds
+        self.trees.append(model.rounds[first:], model.multipliers[first:])
+        self._records.append(np.array([_figures(record) for record in records], RECORD))
+        conditions = as_figures([record.conditions for record in records])
+        self._measured |= conditions is not None
+        self._conditions.append(np.full((len(records), len(NAMES)), np.nan) if conditions is None else conditions)
+        self._last = model.records[-1] if model.records else None
+
+    @property
+    def records(self) -> dict[str, bytes]:
+        """Figures of all rounds, and their conditions if any round's were measured."""
+        return {
+            "records": self._records.rows.tobytes(),
+            "conditions": self._conditions.rows.tobytes() if self._measured else b"",
+        }
+
+
+def records_of(raw: Mapping[str, bytes]) -> tuple[RoundRecord, ...]:
+    """The inverse of `RoundsSoFar.records`."""
+    rows = np.frombuffer(raw["records"], RECORD).tolist()
+    measured = np.frombuffer(raw["conditions"], "<f8").reshape(-1, len(NAMES))
+    if len(measured) not in (0, len(rows)):
+        raise ValueError(f"there are {len(rows)} rounds and conditions of {len(measured)}")
+    conditions = [Conditions.from_figures(row) for row in measured.tolist()] if len(measured) else [None] * len(rows)
+    return tuple(_record(row, each) for row, each in zip(rows, conditions, strict=True))
+
+
+def _record(row: Sequence[Any], conditions: Conditions | None) -> RoundRecord:
+    values = dict(zip(RECORD.names or (), row, strict=True))
+    values |= {name: None for name in MISSING if math.isnan(values[name])}
+    return RoundRecord(**values, conditions=conditions)
