@@ -15,7 +15,6 @@ Scores are sums of integers, so trees may be added in any order: here those come
 rows leave early whose label is settled (settling.py).
 """
 
-import weakref
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from boost_core.cut import CutKind
 from boost_core.fitted import Speech
+from boost_core.kept import Kept
 from boost_core.model import Forest
 from boost_core.scores import WIDEN_AT
 from boost_core.tree_vectors import LANES
@@ -55,7 +55,8 @@ class Coding(NamedTuple):
 class Trees(NamedTuple):
     """T trees, those first that can change most.
 
-    node_start int64 [T + 1]; nodes int32 [N, 4], the last of a tree first: code column, bound, left and right slot in bytes;
+    node_start int64 [T + 1]; nodes int32 [N, 4], the last of a tree first: code column, bound, left and right slot
+    times LANES;
     leaf_start int64 [T + 1]; says [L, pitch]: what a leaf says, a number a score column and zeros up to the pitch, or
     one number; multiplier int64 [T]; column int32 [T]: the score column of a tree that speaks for one, else -1.
     """
@@ -71,7 +72,7 @@ class Trees(NamedTuple):
 @dataclass(frozen=True)
 class Compact:
     """A forest for kernels. n_codes: code columns; most_leaves: of a tree; pitch: places a row of scores takes;
-    wide: whether a score needs more than 32 bits; weights: int64 [T], how far each tree can move two scores apart, or
+    reach: what a score can be at most; weights: int64 [T], how far each tree can move two scores apart, or
     for trees that speak for one column its score."""
 
     coding: Coding
@@ -81,30 +82,18 @@ class Compact:
     n_codes: int
     most_leaves: int
     pitch: int
-    wide: bool
+    reach: float
     weights: Integers
 
-
-_compacts: dict[int, tuple[weakref.ref[Forest], Compact | None]] = {}
-
-
-def compact_of(forest: Forest) -> Compact | None:
-    """The forest's layout, made when first asked for and kept as long as the forest lives.
-
-    None if its nodes and leaves cannot be bytes: more than 256 leaves in a tree, or more than 254 thresholds in use of
-    a feature.
-    """
-    key = id(forest)
-    found = _compacts.get(key)
-    if found is not None and found[0]() is forest:
-        return found[1]
-    made = make_compact(forest)
-    _compacts[key] = (weakref.ref(forest, lambda _: _compacts.pop(key, None)), made)
-    return made
+    @property
+    def wide(self) -> bool:
+        """Whether a score needs more than 32 bits."""
+        return self.reach >= WIDEN_AT
 
 
 def make_compact(forest: Forest) -> Compact | None:
-    """As compact_of, made anew."""
+    """The forest's layout. None if its nodes and leaves cannot be bytes: a tree has more than 256 leaves, or more than
+    254 thresholds of a feature are in use."""
     n_leaves = np.diff(forest.leaf_start)
     alone, together = bool((forest.column >= 0).all()), bool((forest.column < 0).all())
     if n_leaves.max(initial=0) > LEAVES or not (alone or together):
@@ -133,7 +122,7 @@ def make_compact(forest: Forest) -> Compact | None:
         n_codes=n_codes,
         most_leaves=int(n_leaves.max(initial=1)),
         pitch=pitch,
-        wide=_reach(forest) >= WIDEN_AT,
+        reach=_reach(forest),
         weights=weights[order],
     )
 
@@ -146,8 +135,9 @@ def _code_nodes(forest: Forest) -> tuple[Coding, int, NDArray[np.int32]] | None:
     at, bounds = np.zeros((2, forest.node_feature.shape[0]), np.int32)
     depth, cuts, n_codes = np.zeros(features.shape[0], np.int32), [np.empty(0)], 0
     for number, own in enumerate(groups):
-        is_cut = forest.node_kind[own] == CutKind.THRESHOLD
-        used = np.unique(forest.node_threshold[own[is_cut]])
+        at_threshold = forest.node_threshold[own]
+        is_cut = (forest.node_kind[own] == CutKind.THRESHOLD) & ~np.isnan(at_threshold)
+        used = np.unique(at_threshold[is_cut])
         if used.shape[0] > MOST_CUTS:
             return None
         depth[number] = int(used.shape[0]).bit_length()
@@ -158,8 +148,9 @@ def _code_nodes(forest: Forest) -> tuple[Coding, int, NDArray[np.int32]] | None:
             if (goes_low == (side == LOW)).any():
                 columns[number, side], n_codes = n_codes, n_codes + 1
         at[own] = columns[number, goes_low.astype(np.int64)]
-        # Of a cut at the threshold number b: from b + 1 on right. Of missing or not: present values go right.
-        passed = np.where(is_cut, np.searchsorted(used, forest.node_threshold[own]) + 1, 0)
+        # Of a cut at the threshold number b: from b + 1 on right. Of missing or not, and of a NaN: present values
+        # go right.
+        passed = np.where(is_cut, np.searchsorted(used, at_threshold) + 1, 0)
         bounds[own] = passed + goes_low
     sizes = np.array([part.shape[0] for part in cuts], np.int64)
     coding = Coding(features.astype(np.int32), columns, np.cumsum(sizes), depth, np.concatenate(cuts))
@@ -219,3 +210,6 @@ def _reach(forest: Forest) -> float:
     least, greatest = _extremes(forest)
     largest = _by_tree(np.maximum, np.maximum(-least, greatest), forest)
     return float((np.abs(forest.multiplier).astype(np.float64) * largest).sum())
+
+
+compact_of = Kept(make_compact)

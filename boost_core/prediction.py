@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from boost_core.catalogue import ALGORITHMS
 from boost_core.compact import Compact, compact_of
-from boost_core.decoding import Decoding, Rule
 from boost_core.fitted import Speech
 from boost_core.jit import kernel
+from boost_core.kept import Kept
 from boost_core.model import Forest, Model
 from boost_core.probability import Transform, label_probabilities, offset_of, probabilities_of
 from boost_core.scores import UNIT, predicted_classes
-from boost_core.settling import bounds_of
+from boost_core.settling import Bounds, By, make_bounds
 from boost_core.team import Team
 from boost_core.tiles import label_span, new_tile, score_span
 
 SCORES_AT_ONCE = 1 << 23  # scores that `predict` holds (64 MB), however many rows and classes there are
 WALK_TILE = 256  # rows that stay in the caches while all trees pass over them
-FEW_ROWS = 16  # up to which walking is faster (docs/performance.md)
+FEW_ROWS = 6  # up to which walking is faster (docs/performance.md)
 
 Rows = NDArray[np.float64]
 
@@ -73,8 +73,8 @@ def _add_forest(rows, starts, nodes, children, says, span, scores):  # type: ign
                         scores[i, c] += multiplier[t] * payload[leaf, c]
 
 
-def _walk(forest: Forest, rows: Rows, threads: int) -> NDArray[np.int64]:
-    """Scores by walking down every tree."""
+def walked_scores(forest: Forest, rows: Rows, threads: int) -> NDArray[np.int64]:
+    """Scores as forest_scores gives them, by walking down every tree."""
     rows = np.ascontiguousarray(rows)
     scores = np.zeros((rows.shape[0], forest.n_columns), np.int64)
     nodes = (forest.node_feature, forest.node_kind, forest.node_threshold, forest.node_missing_left)
@@ -104,14 +104,10 @@ def _flat(rows: Rows) -> tuple[NDArray[np.float64], tuple[int, int]]:
     return np.ascontiguousarray(rows).reshape(-1), (rows.shape[1], 1)
 
 
-def forest_scores(forest: Forest, rows: Rows, threads: int = 1) -> NDArray[np.int64]:
-    """Scores in units of 2**-20, int64 [n_rows, n_columns]; rows float64 [n_rows, n_features], NaN = missing."""
-    rows = np.asarray(rows, np.float64)
-    compact = compact_of(forest) if rows.shape[0] > FEW_ROWS else None
-    if compact is None:
-        return _walk(forest, rows, threads)
+def tiled_scores(compact: Compact, rows: Rows, threads: int) -> NDArray[np.int64]:
+    """The same by tiles."""
     flat, strides = _flat(rows)
-    scores = np.empty((rows.shape[0], forest.n_columns), np.int64)
+    scores = np.empty((rows.shape[0], compact.n_columns), np.int64)
     coding, trees, kind = compact.coding, compact.trees, (compact.labels, compact.n_columns)
 
     def part(start: int, stop: int) -> None:
@@ -121,24 +117,27 @@ def forest_scores(forest: Forest, rows: Rows, threads: int = 1) -> NDArray[np.in
     return scores
 
 
+def forest_scores(forest: Forest, rows: Rows, threads: int = 1) -> NDArray[np.int64]:
+    """Scores in units of 2**-20, int64 [n_rows, n_columns]; rows float64 [n_rows, n_features], NaN = missing."""
+    rows = np.asarray(rows, np.float64)
+    compact = compact_of(forest) if rows.shape[0] > FEW_ROWS else None
+    return walked_scores(forest, rows, threads) if compact is None else tiled_scores(compact, rows, threads)
+
+
 def _work(compact: Compact, n_rows: int) -> int:
     """Element operations, as a team counts them."""
-    return n_rows * (compact.weights.shape[0] * (4 + compact.pitch // 8) + compact.n_codes)
+    return n_rows * (int(compact.weights.shape[0]) * (4 + compact.pitch // 8) + compact.n_codes)
 
 
 def settled_labels(
-    compact: Compact, decoding: Decoding, rows: Rows, threads: int, early: bool = True
+    compact: Compact, bounds: Bounds, rows: Rows, threads: int
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Class indices int32 [n_rows] or, where the decoding is by signs, label sets bool [n_rows, n_labels]; the other one
-    is empty. early: whether rows leave once their label is settled (settling.py), which changes no label.
+    """Class indices int32 [n_rows] or, by signs, label sets bool [n_rows, n_labels]; the other one is empty.
 
-    Errors: ValueError for a decoding by code words.
+    bounds: what settles a row's label (settling.make_bounds); early or not, the labels are the same.
     """
-    bounds = bounds_of(compact, decoding, early)
-    if bounds is None:
-        raise ValueError(f"labels by the rule {decoding.rule.value!r} are decoded from scores; call predicted_classes")
     flat, strides = _flat(rows)
-    n_rows, by_signs = rows.shape[0], decoding.rule is Rule.SIGNS
+    n_rows, by_signs = rows.shape[0], bounds.by == By.SIGNS
     classes = np.empty(0 if by_signs else n_rows, np.int32)
     sets = np.empty((n_rows if by_signs else 0, compact.n_columns), np.bool_)
     coding, trees, kind = compact.coding, compact.trees, (compact.labels, compact.n_columns)
@@ -150,16 +149,23 @@ def settled_labels(
     return classes, sets
 
 
+def _make_settling(forest: Forest) -> tuple[Compact, Bounds] | None:
+    compact = None if forest.decoding.coded else compact_of(forest)
+    return None if compact is None else (compact, make_bounds(compact, forest.decoding))
+
+
+_settling_of = Kept(_make_settling)
+
+
+def _labels(model: Model, rows: Rows, threads: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]] | None:
+    """As settled_labels; None where scores must be found first."""
+    settling = _settling_of(model.forest) if rows.shape[0] > FEW_ROWS else None
+    return None if settling is None else settled_labels(*settling, np.asarray(rows, np.float64), threads)
+
+
 def _check_rows(model: Model, rows: Rows) -> None:
     if rows.ndim != 2 or rows.shape[1] != len(model.features):
         raise ValueError(f"rows must be [n_rows, {len(model.features)}], got shape {rows.shape}")
-
-
-def _compact_for_labels(model: Model, rows: Rows) -> Compact | None:
-    """The layout by which labels alone are found; None where scores must be found first."""
-    if rows.shape[0] <= FEW_ROWS or model.forest.decoding.coded:
-        return None
-    return compact_of(model.forest)
 
 
 def scores(model: Model, rows: Rows, threads: int = 1) -> NDArray[np.int64]:
@@ -179,9 +185,8 @@ def predict(model: Model, rows: Rows, threads: int = 1) -> NDArray[np.int32]:
     A row is done with as soon as the remaining trees cannot change its class (settling.py).
     """
     _check_rows(model, rows)
-    compact = _compact_for_labels(model, rows)
-    if compact is not None and model.forest.decoding.rule is not Rule.SIGNS:
-        return settled_labels(compact, model.forest.decoding, np.asarray(rows, np.float64), threads)[0]
+    if not model.multi_label and (settled := _labels(model, rows, threads)) is not None:
+        return settled[0]
     block = max(SCORES_AT_ONCE // model.forest.n_columns, 1)
     starts = range(0, max(rows.shape[0], 1), block)
     found = [
@@ -194,9 +199,8 @@ def predict(model: Model, rows: Rows, threads: int = 1) -> NDArray[np.int32]:
 def predict_sets(model: Model, rows: Rows, threads: int = 1) -> NDArray[np.bool_]:
     """Which labels every raw row has, bool [n_rows, n_labels]; for models of multi-label data. Rows as in `scores`."""
     _check_rows(model, rows)
-    compact = _compact_for_labels(model, rows)
-    if compact is not None and model.forest.decoding.rule is Rule.SIGNS:
-        return settled_labels(compact, model.forest.decoding, np.asarray(rows, np.float64), threads)[1]
+    if model.multi_label and (settled := _labels(model, rows, threads)) is not None:
+        return settled[1]
     return scores(model, rows, threads) > 0
 
 

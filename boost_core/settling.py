@@ -20,9 +20,10 @@ from boost_core.decoding import Decoding, Rule
 from boost_core.jit import inner, kernel
 from boost_core.tree_vectors import TREES, lead
 
+LARGEST_REACH = 1 << 60  # of scores: beyond it bounds could wrap around, and nobody leaves early
 LOOKS = 16  # in the second half of what trees can change: before it no lead can be large enough
 SAMPLE = 16  # a look is at one row of so many first, and at all where a share of those is settled:
-WORTH = 8  # one of so many. A look takes as long as one or two trees (docs/performance.md)
+WORTH = 3  # one of so many. Moving the others takes as long as some twenty trees (docs/performance.md)
 
 Integers = NDArray[np.int64]
 
@@ -38,7 +39,7 @@ class By(enum.IntEnum):
 
 class Bounds(NamedTuple):
     """by: see By; stops int64 [S]: after so many trees rows are looked at; spread int64 [S]: by how much the trees to
-    come can change a lead; lowest, highest int64 [S, c] (LEAD: [S, 0]): what they add to a score at least and at most."""
+    come can change a lead; lowest, highest int64 [S, c] (LEAD: [S, 0]): what they add to a score at least and most."""
 
     by: int
     stops: Integers
@@ -47,16 +48,19 @@ class Bounds(NamedTuple):
     highest: Integers
 
 
-def bounds_of(compact: Compact, decoding: Decoding, early: bool = True) -> Bounds | None:
-    """What settles a row's label; None where a code word decides. Not early: only all trees do."""
+def make_bounds(compact: Compact, decoding: Decoding, early: bool = True) -> Bounds:
+    """What settles a row's label. Not early: only all trees do.
+
+    Errors: ValueError where a code word decides.
+    """
     if decoding.coded:
-        return None
+        raise ValueError(f"labels by the rule {decoding.rule.value!r} are decoded from scores; call predicted_classes")
     alone = compact.trees.says.shape[1] == 1 and not compact.labels
     by = {Rule.BINARY: By.SIGN, Rule.SIGNS: By.SIGNS}.get(decoding.rule, By.COLUMN if alone else By.LEAD)
     done = np.concatenate([np.zeros(1, np.int64), np.cumsum(compact.weights)])
     stops = np.searchsorted(done, done[-1] * (0.5 + np.arange(LOOKS) / (2 * LOOKS))) // TREES * TREES
     stops = np.unique(stops[(stops > 0) & (stops < compact.weights.shape[0])])
-    if not early or (compact.labels and by != By.LEAD):
+    if not early or compact.reach >= LARGEST_REACH or (compact.labels and by != By.LEAD):
         stops = stops[:0]
     spread = done[-1] - done[stops]
     lowest, highest = np.zeros((2, stops.shape[0], 0 if by == By.LEAD else compact.n_columns), np.int64)
@@ -111,7 +115,7 @@ def _by_column(sums, at, n_columns, low, high):  # type: ignore[no-untyped-def]
     """Whether the trees to come, which add low to high to each score, leave the greatest one the greatest."""
     best = first_greatest(sums, at, n_columns)
     least = sums[at + best] + low[best]
-    for c in range(n_columns):
+    for c in range(n_columns):  # noqa: SIM110 - a loop that Numba compiles
         if c != best and sums[at + c] + high[c] >= least:
             return False
     return True

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_empty
 from boost_core.compact import HIGH, LEAVES, LOW, MISSING, Compact
 from boost_core.jit import kernel
-from boost_core.settling import SAMPLE, WORTH, Bounds, clear, mark_settled, write_label
+from boost_core.settling import SAMPLE, WORTH, clear, mark_settled, write_label
 from boost_core.tree_vectors import LANES, TREES, add_leaves, choose_lanes, place_values, scale_row
 
 TILE_ROWS = 1024  # of a tile at most; fewer where
@@ -57,7 +57,7 @@ def new_tile(compact: Compact) -> Tile:
 
 
 @kernel
-def _code_rows(rows, strides, first, n_rows, coding, tile):  # type: ignore[no-untyped-def]
+def code_rows(rows, strides, first, n_rows, coding, tile):  # type: ignore[no-untyped-def]
     """tile.codes (OUT) of n_rows rows from number `first` on; rows: flat float64, the strides of a row and of a
     feature."""
     places = tile.places[:n_rows]
@@ -77,7 +77,7 @@ def _code_rows(rows, strides, first, n_rows, coding, tile):  # type: ignore[no-u
 
 
 @kernel
-def _find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-def]
+def find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.leaves (OUT) of the first n_rows rows in the trees first..last, and 0 in what is left of TREES trees."""
     room = tile.leaves.shape[1]
     codes, slots, leaves = tile.codes.reshape(-1), tile.slots.reshape(-1), tile.leaves.reshape(-1)
@@ -99,7 +99,7 @@ def _find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _fill_tables(trees, first, last, tables):  # type: ignore[no-untyped-def]
+def fill_tables(trees, first, last, tables):  # type: ignore[no-untyped-def]
     """tables (OUT): what each leaf of the trees first..last adds; of what is left of TREES trees, nothing."""
     size, pitch = tables.shape[1] * tables.shape[2], tables.shape[2]
     flat, says = tables.reshape(-1), trees.says.reshape(-1)
@@ -111,17 +111,23 @@ def _fill_tables(trees, first, last, tables):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def add_says(n_rows, tile):  # type: ignore[no-untyped-def]
+    """tile.sums (IN/OUT) of the first rows += what their leaves in TREES trees add."""
+    pitch, room = tile.sums.shape[1], tile.leaves.shape[1]
+    sums, tables, leaves = tile.sums.reshape(-1), tile.tables.reshape(-1), tile.leaves.reshape(-1)
+    sizes = (pitch, tile.tables.shape[1] * pitch)
+    for i in range(n_rows):
+        add_leaves(sums, i * pitch, tables, sizes, leaves, i, room)
+
+
+@kernel
 def _add_block(trees, first, last, labels, n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.sums (IN/OUT) += what the trees first..last, TREES at most, say of the tile's rows."""
-    _find_leaves(trees, first, last, n_rows, tile)
-    pitch, room = tile.sums.shape[1], tile.leaves.shape[1]
-    sums = tile.sums.reshape(-1)
+    find_leaves(trees, first, last, n_rows, tile)
+    pitch, sums = tile.sums.shape[1], tile.sums.reshape(-1)
     if not labels and trees.column[first] < 0:
-        _fill_tables(trees, first, last, tile.tables)
-        tables, leaves = tile.tables.reshape(-1), tile.leaves.reshape(-1)
-        sizes = (pitch, tile.tables.shape[1] * pitch)
-        for i in range(n_rows):
-            add_leaves(sums, i * pitch, tables, sizes, leaves, i, room)
+        fill_tables(trees, first, last, tile.tables)
+        add_says(n_rows, tile)
         return
     for t in range(first, last):
         start, multiplier, column = trees.leaf_start[t], trees.multiplier[t], trees.column[t]
@@ -169,7 +175,7 @@ def label_span(rows, strides, coding, trees, kind, bounds, span, tile, classes, 
         clear(tile.sums, n_rows, n_columns)
         for i in range(n_rows):
             tile.origin[i] = begin + i
-        _code_rows(rows, strides, begin, n_rows, coding, tile)
+        code_rows(rows, strides, begin, n_rows, coding, tile)
         for first in range(0, n_trees, TREES):
             _add_block(trees, first, min(first + TREES, n_trees), labels, n_rows, tile)
             if look < bounds.stops.shape[0] and bounds.stops[look] == first + TREES:
@@ -189,7 +195,7 @@ def score_span(rows, strides, coding, trees, kind, span, tile, scores):  # type:
     for begin in range(span[0], span[1], tile.sums.shape[0]):
         n_rows = min(tile.sums.shape[0], span[1] - begin)
         clear(tile.sums, n_rows, kind[1])
-        _code_rows(rows, strides, begin, n_rows, coding, tile)
+        code_rows(rows, strides, begin, n_rows, coding, tile)
         for first in range(0, n_trees, TREES):
             _add_block(trees, first, min(first + TREES, n_trees), kind[0], n_rows, tile)
         for i in range(n_rows):

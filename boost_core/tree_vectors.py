@@ -1,4 +1,4 @@
-"""Vector instructions for rows that go down the trees of a compact forest, each with its twin for when the JIT is off."""
+"""Vector instructions for rows that go down a compact forest, each with its twin for when the JIT is off."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 from boost_core.jit import JIT_DISABLED
 from boost_core.vector_code import INDEX, INT64, WIDTH, along, halves, load, spread, start_of, store, vector_of
 
-LANES = 128  # rows that choose_lanes takes at a time, a byte each: 64 take a fifth longer a row, with AVX-512 (performance.md)
+LANES = 128  # rows that choose_lanes takes at a time, a byte each: with 64 a fifth longer a row (docs/performance.md)
 TREES = 8  # whose leaves add_leaves adds at a time
 
 
@@ -21,7 +21,7 @@ def _place_values_compiled(
     """places[i] = how many cuts are not above values[at + i * stride], -1 for NaN, for n numbers i.
 
     Flat float64 arrays; cuts ascending, filled up with NaN to 2**depth - 1; places int64. A binary search of several
-    numbers at once and without branches: LLVM makes branches of a scalar one, which are guessed wrong (2 to 3 times slower).
+    numbers at once and without branches: LLVM makes some of a scalar one, which are guessed wrong (4 times slower).
     """
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -125,8 +125,7 @@ def _add_leaves_compiled(
             done = end
         return context.get_dummy_value()
 
-    sizes_type = types.UniTuple(types.int64, 2)
-    return types.void(values, types.int64, tables, sizes_type, leaves, types.int64, types.int64), codegen
+    return types.void(values, types.int64, tables, sizes, leaves, types.int64, types.int64), codegen
 
 
 def _add_leaves_plain(
@@ -138,7 +137,7 @@ def _add_leaves_plain(
 
 
 def _lead_compiled(typingctx: Any, values: Any, at: Any, n: Any) -> Any:
-    """The greatest of values[at : at + n] less the second greatest (0 where two are level), int64; a flat integer array,
+    """The greatest of values[at : at + n] less the second greatest (0 where two are level), int64; flat integers,
     n a multiple of WIDTH."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Vector instructions over a stretch of a flat array, written by hand: what row_vectors.py and tree_vectors.py are made of.
+"""Vector instructions over a stretch of a flat array: what row_vectors.py and tree_vectors.py are made of.
 
 LLVM's own loops over short stretches take 16 or 32 numbers at a time after a check whether arrays overlap, so most of a
 stretch is left to their scalar rest (docs/performance.md). These take WIDTH numbers at a time.
