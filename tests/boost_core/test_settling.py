@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from boost_core import prediction, settling, team
+from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.compact import Compact, compact_of, make_compact
 from boost_core.cut import CutKind
 from boost_core.decoding import Decoding, Rule, plain_decoding
@@ -18,6 +19,7 @@ from boost_core.model import Forest
 from boost_core.scores import predicted_classes
 from boost_core.settling import Bounds, make_bounds
 from boost_core.tiles import TILE_ROWS
+from tests.builders import bin_table, make_table, train_alone
 
 N_FEATURES = 3
 VALUES = np.array([-np.inf, -1.5, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
@@ -253,3 +255,19 @@ def test_any_number_of_rows_threads_and_layout(monkeypatch: pytest.MonkeyPatch, 
     for given_rows in (rows, np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2]):
         assert (prediction.forest_scores(forest, given_rows, threads) == wanted).all()
         assert prediction.settled_labels(*made(forest), given_rows, threads)[0].tolist() == walked_labels(forest, rows)
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_every_algorithm_of_the_catalogue(name: str):
+    """Labels and scores of a trained model by tiles, with and without early exit, are those of all trees."""
+    n_classes = 2 if name == "adaboost" else 3
+    table = make_table(120, N_FEATURES, n_classes, seed=3)
+    config = resolve_config({"algorithm": {"name": name}, "rounds": 24})
+    forest = train_alone(bin_table(table), config).forest
+    rows = make_table(300, N_FEATURES, n_classes, seed=4, missing=0.2).X
+    compact = make_compact(forest)
+    assert compact is not None
+    assert forest.n_trees > 0
+    assert (prediction.tiled_scores(compact, rows, 1) == prediction.walked_scores(forest, rows, 1)).all()
+    if not forest.decoding.coded:
+        assert labels(forest, rows) == labels(forest, rows, early=False) == walked_labels(forest, rows)
