@@ -142,14 +142,14 @@ def mark_settled(sums, n_rows, step, n_columns, bounds, look, settled):  # type:
     if by == 0:
         for i in range(0, n_rows, step):
             settled[i] = lead(flat, i * pitch, pitch) > spread
-            count += settled[i]
+            count += np.int64(settled[i])
         return count
     for i in range(0, n_rows, step):
         if by == 1:
             settled[i] = _by_column(flat, i * pitch, n_columns, low, high)
         else:
             settled[i] = _by_sign(flat, i * pitch, n_columns, low, high, np.int64(by == 3))
-        count += settled[i]
+        count += np.int64(settled[i])
     return count
 
 

@@ -152,7 +152,7 @@ def _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets):  # ty
         if settled[i]:
             write_label(sums, i * pitch, n_columns, bounds.by, lowest, tile.origin[i], classes, sets)
         places[kept] = i
-        kept += 1 - settled[i]
+        kept += 1 - np.int64(settled[i])
     for k in range(kept):
         tile.origin[k] = tile.origin[places[k]]
         if places[k] > k:
