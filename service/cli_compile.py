@@ -52,10 +52,12 @@ def _algorithm(named: str) -> dict[str, Any]:
 
 
 def train_tiny(folder: Path, n_classes: int, algorithm: dict[str, Any]) -> None:
-    """One job on a table of three rows a class, from reading to the model, and what a gang needs besides."""
+    """One job on a table of three rows a class, from reading to predictions, and what a gang needs besides."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from boost_core.prediction import predict, scores
     from boost_core.warm_up import WarmUp, warm_up
     from service.requests import parse, prepare
     from workers.in_process import train_in_process
@@ -68,6 +70,9 @@ def train_tiny(folder: Path, n_classes: int, algorithm: dict[str, Any]) -> None:
     data = {"train": "tiny.parquet", "valid": "tiny.parquet", "label": "label"}
     body = {"name": "tiny", "data": data, "algorithm": algorithm, "rounds": 2}
     plan, config = prepare(parse(body), folder)
-    train_in_process(TrainingJob("compile", 1, plan, config), NoProgress())
+    model = train_in_process(TrainingJob("compile", 1, plan, config), NoProgress()).model
+    for n_rows in (1, 100):  # few rows walk, many go by tiles
+        predict(model, np.zeros((n_rows, 3)))
+        scores(model, np.zeros((n_rows, 3)))
     warm_up(config, n_classes, WarmUp(in_gang=True))
     warm_up_wire()

@@ -10,6 +10,7 @@ from service.errors import Location, Problem, RequestRefused, TooManyRows
 
 Matrix = NDArray[np.float64]
 PROBLEMS_SHOWN = 20
+NUMBERS = {int, float, bool, type(None)}
 
 
 def matrix_of_rows(rows: Sequence[Any], features: Sequence[str], cap: int) -> Matrix:
@@ -28,6 +29,8 @@ def matrix_of_rows(rows: Sequence[Any], features: Sequence[str], cap: int) -> Ma
         else:
             cells.append(found)
     _raise_any(problems)
+    if (plain := _plain(cells)) is not None:
+        return plain
     columns = [[row[index] for row in cells] for index in range(width)]
 
     def place(row: int, index: int) -> Location:
@@ -61,6 +64,16 @@ def matrix_of_columns(columns: Mapping[str, Any], features: Sequence[str], cap: 
     )
     _check_cap(n_rows, cap)
     return _matrix(list(chosen.values()), features, n_rows, lambda row, index: ("columns", features[index], row))
+
+
+def _plain(cells: list[Sequence[Any]]) -> Matrix | None:
+    """All rows at once if they hold only what NumPy reads as this service does; else None: columns are looked at."""
+    if not cells or not {kind for row in cells for kind in map(type, row)} <= NUMBERS:
+        return None
+    try:
+        return np.array(cells, np.float64)  # None becomes NaN
+    except OverflowError:  # an integer that float64 does not reach
+        return None
 
 
 def _row_cells(row: Any, features: Sequence[str], width: int) -> Sequence[Any] | str:

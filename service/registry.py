@@ -33,12 +33,13 @@ class ModelRegistry:
 
     def load(self, name: str, number: int | None) -> LoadedModel:
         """A version (None = the newest) with its model. Raises ModelNotFound or ArtifactGone."""
+        # A version never changes: one that is in memory needs no look into the store.
+        if number is not None and (found := self._kept((name, number))):
+            return found
         version = self._versions.version(name, number)
         key = (version.name, version.version)
-        with self._lock:
-            if found := self._loaded.get(key):
-                self._loaded.move_to_end(key)
-                return found
+        if found := self._kept(key):
+            return found
         # Read outside the lock: predictions with loaded models go on meanwhile, and two readers do no harm.
         loaded = LoadedModel(version, self._read(version))
         with self._lock:
@@ -46,6 +47,12 @@ class ModelRegistry:
             while len(self._loaded) > self._cache_size:
                 self._loaded.popitem(last=False)
         return loaded
+
+    def _kept(self, key: tuple[str, int]) -> LoadedModel | None:
+        with self._lock:
+            if found := self._loaded.get(key):
+                self._loaded.move_to_end(key)
+            return found
 
     def _read(self, version: Version) -> Model:
         which = f"model {version.name} version {version.version}"

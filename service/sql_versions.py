@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, Engine, RowMapping, func, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, bindparam, func, insert, select, update
 
 from service.errors import ModelNotFound
 from service.sql_engine import insert_ignoring
@@ -11,6 +11,9 @@ from service.store import NewVersion, Version
 from service.tables import ModelRecord, VersionRecord
 
 VERSIONS = VersionRecord.__table__
+# Made once: every prediction looks up its model's version, and making a statement takes longer than running it.
+NUMBERED = select(VERSIONS).where(VERSIONS.c.name == bindparam("name"), VERSIONS.c.version == bindparam("number"))
+NEWEST = select(VERSIONS).where(VERSIONS.c.name == bindparam("name")).order_by(VERSIONS.c.version.desc()).limit(1)
 
 
 class SqlVersions:
@@ -36,11 +39,10 @@ class SqlVersions:
         return found
 
     def version(self, name: str, number: int | None) -> Version:
-        query = select(VERSIONS).where(VERSIONS.c.name == name).order_by(VERSIONS.c.version.desc()).limit(1)
-        if number is not None:
-            query = query.where(VERSIONS.c.version == number)
+        query, which_one = (NEWEST, {}) if number is None else (NUMBERED, {"number": number})
         with self._sessions.reading() as connection:
-            row = connection.execute(query).mappings().first() if storable(name) else None
+            found = connection.execute(query, {"name": name, **which_one}) if storable(name) else None
+            row = None if found is None else found.mappings().first()
         if row is None:
             which = "" if number is None else f" with a version {number}"
             raise ModelNotFound(f"there is no model {name!r:.120}{which}")

@@ -124,7 +124,7 @@ def _predictions(model: Model, matrix: NDArray[np.float64], output: list[Output]
         found = predict_sets(model, matrix, 1)
         answer["labels"] = [[model.classes[place] for place in np.flatnonzero(row)] for row in found]
     elif "labels" in output:
-        answer["labels"] = [model.classes[index] for index in predict(model, matrix, 1)]
+        answer["labels"] = [model.classes[index] for index in predict(model, matrix, 1).tolist()]
     if "scores" in output:
         answer["scores"] = (scores(model, matrix, 1) / 2.0**SCORE_UNITS).tolist()
     if "probabilities" in output:

@@ -1,0 +1,273 @@
+"""Prediction by tiles against walking down every tree, and labels that are settled early against those of all trees."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from boost_core import prediction, settling, team
+from boost_core.catalogue import ALGORITHMS, resolve_config
+from boost_core.compact import Compact, compact_of, make_compact
+from boost_core.cut import CutKind
+from boost_core.decoding import Decoding, Rule, plain_decoding
+from boost_core.fitted import Speech
+from boost_core.model import Forest
+from boost_core.scores import predicted_classes
+from boost_core.settling import Bounds, make_bounds
+from boost_core.tiles import TILE_ROWS
+from tests.builders import bin_table, make_table, train_alone
+
+N_FEATURES = 3
+VALUES = np.array([-np.inf, -1.5, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
+
+
+def random_forest(
+    rng: np.random.Generator, sizes: list[int], speech: Speech, decoding: Decoding, alone: bool = False
+) -> Forest:
+    """Trees of so many nodes with random cuts, of both kinds, on few thresholds; steps are small, so scores tie."""
+    n_nodes, n_trees, n_columns = sum(sizes), len(sizes), decoding.code.shape[1]
+    children = [_grow(size, rng) for size in sizes]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shape = (n_nodes + n_trees, 1 if alone or speech is Speech.LABEL else n_columns)
+    payload = {
+        Speech.VOTES: lambda: rng.choice(np.array([-1, 1], np.int8), shape),
+        Speech.VALUES: lambda: rng.integers(-3, 4, shape).astype(np.int32),
+        Speech.LABEL: lambda: rng.integers(0, n_columns, shape).astype(np.int32),
+    }[speech]()
+    columns = rng.integers(0, n_columns, n_trees) if alone else np.full(n_trees, -1)
+    return Forest(
+        node_start=starts,
+        leaf_start=starts + np.arange(n_trees + 1),
+        node_feature=rng.integers(0, N_FEATURES, n_nodes).astype(np.int32),
+        node_kind=rng.choice(list(CutKind), n_nodes, p=[0.8, 0.2]).astype(np.int8),
+        node_bin=np.zeros(n_nodes, np.int32),
+        node_threshold=rng.choice(VALUES, n_nodes),
+        node_missing_left=rng.random(n_nodes) < 0.5,
+        node_left=np.concatenate([np.empty(0, np.int32), *(left for left, _ in children)]).astype(np.int32),
+        node_right=np.concatenate([np.empty(0, np.int32), *(right for _, right in children)]).astype(np.int32),
+        payload=payload,
+        multiplier=rng.integers(1, 5, n_trees),
+        column=columns.astype(np.int32),
+        round_start=np.arange(n_trees + 1),
+        speech=speech,
+        n_columns=n_columns,
+        decoding=decoding,
+    )
+
+
+def _grow(n_nodes: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Children of a random binary tree, every child after its parent."""
+    left, right = np.zeros(n_nodes, np.int32), np.zeros(n_nodes, np.int32)
+    holders: list[tuple[Any, int]] = []
+    for node in range(n_nodes):
+        if node:
+            side, place = holders.pop(int(rng.integers(len(holders))))
+            side[place] = node
+        holders += [(left, node), (right, node)]
+    for leaf, (side, place) in enumerate(holders):
+        side[place] = ~leaf
+    return left, right
+
+
+KINDS: list[tuple[Speech, bool, Rule]] = [
+    (Speech.VOTES, False, Rule.ARGMAX),
+    (Speech.VALUES, False, Rule.ARGMAX),
+    (Speech.VALUES, True, Rule.ARGMAX),
+    (Speech.LABEL, False, Rule.ARGMAX),
+    (Speech.VOTES, False, Rule.BINARY),
+    (Speech.VALUES, True, Rule.BINARY),
+    (Speech.VOTES, False, Rule.SIGNS),
+    (Speech.VALUES, True, Rule.SIGNS),
+]
+
+
+def decoding_of(rule: Rule, n_columns: int) -> Decoding:
+    return plain_decoding(1 if rule is Rule.BINARY else n_columns, rule is Rule.SIGNS)
+
+
+def made(forest: Forest, early: bool = True) -> tuple[Compact, Bounds]:
+    compact = make_compact(forest)
+    assert compact is not None
+    return compact, make_bounds(compact, forest.decoding, early)
+
+
+def labels(forest: Forest, rows: NDArray[np.float64], early: bool = True) -> list[Any]:
+    classes, sets = prediction.settled_labels(*made(forest, early), rows, 1)
+    return sets.tolist() if forest.decoding.rule is Rule.SIGNS else classes.tolist()
+
+
+def walked_labels(forest: Forest, rows: NDArray[np.float64]) -> list[Any]:
+    """The definition: all trees are added, then the scores are read."""
+    scores = prediction.walked_scores(forest, rows, 1)
+    by_signs = forest.decoding.rule is Rule.SIGNS
+    return (scores > 0).tolist() if by_signs else predicted_classes(scores, forest.decoding).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from(KINDS),
+    seed=st.integers(0, 2**32 - 1),
+    n_columns=st.sampled_from([2, 3, 8, 9, 40]),
+    n_trees=st.sampled_from([0, 1, 7, 8, 40, 57]),
+    n_rows=st.sampled_from([1, 20, 129, 300]),
+    tail=st.sampled_from([1, 7, 1 << 12]),
+    large=st.sampled_from([1, 1 << 31]),
+)
+def test_tiles_give_the_scores_and_labels_of_a_walk(
+    kind: tuple[Speech, bool, Rule], seed: int, n_columns: int, n_trees: int, n_rows: int, tail: int, large: int
+):
+    """large: as a factor of all steps, so that scores need 64 bits; tail: of the first steps, so that rows settle."""
+    speech, alone, rule = kind
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, rng.integers(0, 7, n_trees).tolist(), speech, decoding_of(rule, n_columns), alone)
+    steps = forest.multiplier * large
+    steps[: n_trees // 2] *= tail
+    forest = replace(forest, multiplier=steps)
+    rows = rng.choice(VALUES, (n_rows, N_FEATURES))
+    wanted = prediction.walked_scores(forest, rows, 1)
+    assert (prediction.tiled_scores(make_compact(forest), rows, 1) == wanted).all()
+    assert labels(forest, rows) == labels(forest, rows, early=False) == walked_labels(forest, rows)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(map(str, kind)))
+def test_rows_do_leave_early(monkeypatch: pytest.MonkeyPatch, kind: tuple[Speech, bool, Rule]):
+    """What comes after the large steps is spoiled once bounds are made: nobody is there any more to see it."""
+    speech, alone, rule = kind
+    rng = np.random.default_rng(5)
+    forest = random_forest(rng, [1] * 64, speech, decoding_of(rule, 3), alone)
+    payload = forest.payload.copy()
+    payload[1::2] = [1, -1, -1][: payload.shape[1]]
+    payload[::2] = 0 if speech is Speech.LABEL else -payload[1::2]
+    forest = replace(
+        forest,
+        multiplier=np.where(np.arange(64) < 32, 1 << 20, 1),
+        payload=payload,
+        column=np.minimum(forest.column, 0),
+        node_threshold=np.full(64, np.nan),  # all rows go right, none knows it
+        node_missing_left=np.zeros(64, np.bool_),
+    )
+    rows = rng.choice(VALUES, (3 * TILE_ROWS // 2, N_FEATURES))
+    compact, bounds = made(forest)
+    assert bounds.stops.shape[0] > 0
+    wanted = labels(forest, rows, early=False)
+    compact.trees.multiplier[40:] = -(1 << 24)
+    classes, sets = prediction.settled_labels(compact, bounds, rows, 1)
+    assert (sets if rule is Rule.SIGNS else classes).tolist() == wanted
+    never = make_bounds(compact, forest.decoding, early=False)
+    classes, sets = prediction.settled_labels(compact, never, rows, 1)
+    assert (sets if rule is Rule.SIGNS else classes).tolist() != wanted
+
+
+def answers(n_first: int, first: int, n_then: int, then: int) -> Forest:
+    """Trees of one leaf that add 3 to class `first`, then 2 to class `then`."""
+    rng = np.random.default_rng(0)
+    forest = random_forest(rng, [0] * (n_first + n_then), Speech.LABEL, plain_decoding(4))
+    says = np.repeat([first, then], [n_first, n_then]).astype(np.int32)[:, np.newaxis]
+    return replace(forest, payload=says, multiplier=np.repeat([3, 2], [n_first, n_then]).astype(np.int64))
+
+
+@pytest.mark.parametrize(("first", "then"), [(0, 1), (1, 0), (2, 3), (3, 0)])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_lead_that_the_rest_can_just_catch_up_with(first: int, then: int, more: int):
+    """48 times 3 beside 72 times 2: level at the end, one step above or below it; the smaller class wins a tie."""
+    forest = answers(48, first, 72 + more, then)
+    rows = np.zeros((TILE_ROWS + 200, N_FEATURES))
+    winner = min(first, then) if more == 0 else (then if more > 0 else first)
+    assert set(labels(forest, rows)) == {winner} == set(walked_labels(forest, rows))
+    compact, bounds = made(forest)
+    at_most = {int(stop): int(spread) for stop, spread in zip(bounds.stops, bounds.spread, strict=True)}
+    assert at_most[48] == 2 * (72 + more)
+    sums = np.full((1, compact.pitch), -(1 << 30), np.int32)
+    sums[0, :4] = 0
+    sums[0, first] = 3 * 48
+    settled, look = np.zeros(1, np.uint8), int(np.searchsorted(bounds.stops, 48))
+    # Where the rest makes it level nothing is settled, whichever class would win the tie.
+    assert settling.mark_settled(sums, 1, 1, 4, bounds, look, settled) == (more < 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_near_ties_of_votes(seed: int):
+    """Many rows' two best scores end level, or a step or two apart."""
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, rng.integers(0, 5, 80).tolist(), Speech.VOTES, plain_decoding(5))
+    forest = replace(forest, multiplier=np.sort(rng.integers(1, 3, 80))[::-1].copy())
+    rows = rng.choice(VALUES, (400, N_FEATURES))
+    scores = np.sort(prediction.walked_scores(forest, rows, 1), axis=1)
+    assert (scores[:, -1] - scores[:, -2] <= 4).sum() > 10
+    assert labels(forest, rows) == walked_labels(forest, rows)
+
+
+def test_scores_too_large_for_bounds_settle_nobody():
+    forest = answers(48, 0, 72, 1)
+    forest = replace(forest, multiplier=forest.multiplier << 54)
+    assert made(forest)[1].stops.shape == (0,)
+    rows = np.zeros((40, N_FEATURES))
+    assert labels(forest, rows) == walked_labels(forest, rows)
+
+
+def test_code_words_settle_nothing():
+    forest = random_forest(np.random.default_rng(0), [3] * 20, Speech.VOTES, plain_decoding(3))
+    coded = replace(forest, decoding=Decoding(Rule.HAMMING, np.eye(3, dtype=np.int8)))
+    with pytest.raises(ValueError, match="'hamming'"):
+        made(coded)
+
+
+def test_forests_that_bytes_cannot_hold_are_walked():
+    rng = np.random.default_rng(1)
+    large = random_forest(rng, [256], Speech.VOTES, plain_decoding(3))
+    assert make_compact(random_forest(rng, [255], Speech.VOTES, plain_decoding(3))) is not None
+    assert make_compact(large) is None
+    many = random_forest(rng, [200, 200], Speech.VOTES, plain_decoding(3))
+    many = replace(
+        many,
+        node_threshold=np.arange(400.0),
+        node_kind=np.zeros(400, np.int8),
+        node_feature=np.zeros(400, np.int32),
+    )
+    assert make_compact(many) is None
+    few = replace(many, node_threshold=np.arange(400.0) % 254)
+    rows = rng.uniform(-5, 300, (100, N_FEATURES))
+    rows[::7, 0] = np.nan
+    for forest in (large, many, few):
+        assert (prediction.forest_scores(forest, rows) == prediction.walked_scores(forest, rows, 1)).all()
+
+
+def test_a_layout_is_made_once_and_goes_with_its_forest():
+    forest = random_forest(np.random.default_rng(2), [3] * 4, Speech.VOTES, plain_decoding(3))
+    assert compact_of(forest) is compact_of(forest)
+    before = len(compact_of._found)
+    del forest
+    assert len(compact_of._found) == before - 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n_rows", [0, 1, prediction.FEW_ROWS, prediction.FEW_ROWS + 1, 2 * TILE_ROWS + 5])
+def test_any_number_of_rows_threads_and_layout(monkeypatch: pytest.MonkeyPatch, threads: int, n_rows: int):
+    monkeypatch.setattr(team, "INLINE_WORK", -1)
+    rng = np.random.default_rng(n_rows)
+    forest = random_forest(rng, [3] * 30, Speech.VOTES, plain_decoding(3))
+    rows = rng.choice(VALUES, (n_rows, N_FEATURES))
+    wanted = prediction.walked_scores(forest, rows, 1)
+    for given_rows in (rows, np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2]):
+        assert (prediction.forest_scores(forest, given_rows, threads) == wanted).all()
+        assert prediction.settled_labels(*made(forest), given_rows, threads)[0].tolist() == walked_labels(forest, rows)
+
+
+@pytest.mark.parametrize("name", list(ALGORITHMS))
+def test_every_algorithm_of_the_catalogue(name: str):
+    """Labels and scores of a trained model by tiles, with and without early exit, are those of all trees."""
+    n_classes = 2 if name == "adaboost" else 3
+    table = make_table(120, N_FEATURES, n_classes, seed=3)
+    config = resolve_config({"algorithm": {"name": name}, "rounds": 24})
+    forest = train_alone(bin_table(table), config).forest
+    rows = make_table(300, N_FEATURES, n_classes, seed=4, missing=0.2).X
+    compact = make_compact(forest)
+    assert compact is not None
+    assert forest.n_trees > 0
+    assert (prediction.tiled_scores(compact, rows, 1) == prediction.walked_scores(forest, rows, 1)).all()
+    if not forest.decoding.coded:
+        assert labels(forest, rows) == labels(forest, rows, early=False) == walked_labels(forest, rows)
