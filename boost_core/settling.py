@@ -137,7 +137,7 @@ def mark_settled(sums, n_rows, step, n_columns, bounds, look, settled):  # type:
 
     sums: [n, pitch] as `clear` and whole blocks of trees leave them. Returns how many are.
     """
-    flat, pitch, count = sums.reshape(-1), sums.shape[1], 0
+    flat, pitch, count = sums.reshape(-1), sums.shape[1], np.int64(0)
     low, high, spread, by = bounds.lowest[look], bounds.highest[look], bounds.spread[look], bounds.by
     if by == 0:
         for i in range(0, n_rows, step):

@@ -142,7 +142,7 @@ def _add_block(trees, first, last, labels, n_rows, tile):  # type: ignore[no-unt
 @kernel
 def _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets):  # type: ignore[no-untyped-def]
     """Write the labels of settled rows, move the others to the tile's front; returns how many these are."""
-    pitch, sums, kept, settled = tile.sums.shape[1], tile.sums.reshape(-1), 0, tile.settled
+    pitch, sums, kept, settled = tile.sums.shape[1], tile.sums.reshape(-1), np.int64(0), tile.settled
     sampled = mark_settled(tile.sums, n_rows, SAMPLE, n_columns, bounds, look, settled)
     if sampled * SAMPLE * WORTH < n_rows or sampled == 0:
         return n_rows
