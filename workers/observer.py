@@ -16,7 +16,9 @@ from workers.rounds_so_far import RoundsSoFar
 from workers.shelf import Kept, brought_up
 from workers.stages import BILLIONTH, Clock, Timed
 
-SHARE = 0.01  # of training time, for checkpoints: each holds all rounds so far, so the longer the model the rarer
+# Of training time, for checkpoints: each holds all rounds so far, so the longer the model the rarer. Half of the per
+# cent that all of them may take, as the last one is written when no round is left to pay for it.
+SHARE = 0.005
 
 
 class Writer:

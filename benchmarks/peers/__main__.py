@@ -3,13 +3,14 @@
     python -m benchmarks.peers --data FOLDER [--sets letter,pendigits] [--peers lightgbm-100,edgewise]
                                [--threads 2] [--cache FOLDER] [--again] [--limit SECONDS] [--json]
     python -m benchmarks.peers --data FOLDER --sets satimage --choose [--votes free]
+    python -m benchmarks.peers --data FOLDER --sets satimage --choose-quickest
 
 FOLDER holds NAME.train.parquet and NAME.test.parquet with a column `label`. Every run has a process of its own; results
 are kept by set, peer and version, and a run that is kept is not repeated without --again. --peers runs some only, and
 shows what is kept of the others. A peer's seconds are its preparation of matrices in memory and its training;
 Edgewise's are reading and binning its files and training until the round ended, without the compilation of its
-kernels, which is in the last column. --choose runs the cross-validation on training rows that settings.py holds the
-outcome of.
+kernels, which is in the last column. --choose and --choose-quickest run the cross-validations on training rows that
+settings.py holds the outcomes of: the least error, or the least time to LightGBM's error.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.machine import describe_machine, machine_line
-from benchmarks.peers.choosing import choose
+from benchmarks.peers.choosing import choose, quickest
 from benchmarks.peers.methods import PEERS
 from benchmarks.peers.report import as_table, summary, verdict_lines
 from benchmarks.peers.single import EDGEWISE
@@ -100,6 +101,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds that a run may take")
     parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--choose-quickest", action="store_true")
     parser.add_argument("--votes", choices=("free", "factorised"), default="free")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
@@ -111,6 +113,10 @@ def main() -> None:
     if arguments.choose:
         for name in arguments.sets:
             print(json.dumps({name: choose(arguments.data, name, arguments.votes, arguments.threads)}), flush=True)
+        return
+    if arguments.choose_quickest:
+        for name in arguments.sets:
+            print(json.dumps({name: quickest(arguments.data, name, arguments.threads)}), flush=True)
         return
     if not arguments.json:
         print(machine_line())

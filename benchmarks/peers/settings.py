@@ -19,6 +19,16 @@ GRID = {  # leaves that --choose tries, and the most rounds
     "shuttle": ((5, 10, 20), 200),
     "connect4": ((20, 40, 80), 600),
 }
+QUICK_LEAVES = {  # leaves that --choose-quickest tries, with either kind of votes
+    "letter": (20, 32, 48, 64, 96),
+    "pendigits": (6, 10, 16, 24),
+    "optdigits": (5, 8, 12, 20),
+    "satimage": (6, 10, 20, 40),
+    "usps": (6, 10, 16, 24),
+    "mnist": (20, 40),
+    "shuttle": (4, 8, 16),
+    "connect4": (20, 40, 80),
+}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,12 @@ def paths_of(data: Path, name: str) -> tuple[Path, Path]:
 
 def load(data: Path, name: str) -> tuple[Rows, Rows, int]:
     """Training rows, test rows, number of classes; codes of categories stay the numbers that they are."""
-    train, test = (pq.read_table(path) for path in paths_of(data, name))
+    return load_pair(*paths_of(data, name))
+
+
+def load_pair(train_path: Path, test_path: Path) -> tuple[Rows, Rows, int]:
+    """The same of two files."""
+    train, test = pq.read_table(train_path), pq.read_table(test_path)
     labels = np.unique(_column(train, "label"))
     return _rows(train, labels), _rows(test, labels), labels.shape[0]
 

@@ -23,7 +23,10 @@ from service.settings import Settings
 def in_thread(settings: Settings) -> Iterator[tuple[httpx.Client, FastAPI]]:
     """The application on a free port of this process, and a client of it."""
     app = create_app(settings)
-    listener = socket.create_server(("127.0.0.1", 0))
+    # Where the protocol is named asyncio knows that it is TCP, and sends small answers without a delay of 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
