@@ -65,7 +65,7 @@ def has_target() -> bool:
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 @pytest.mark.skipif(not has_target(), reason=f"this LLVM is built without {TRIPLE}")
 def test_histograms_are_summed_by_vectors_of_128_bits(tmp_path: Path):
-    program = "from tests.boost_core.kernels.test_aarch64 import histogram_assembly as show; print(show())"
+    program = "from tests.boost_core.test_aarch64 import histogram_assembly as show; print(show())"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
