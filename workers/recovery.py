@@ -76,7 +76,7 @@ class Recovery:
         raise AssertionError("unreachable")
 
     def _after(self, broken: GangBroken, plan: Plan) -> Plan:
-        """The next plan. Errors: the break itself, if it came twice in one place."""
+        """The next plan. Errors: GangBroken, which says why there is none, if it came twice in one place."""
         began = time.monotonic()
         # from now on the job's checkpoints are its own, whether or not it was resumed
         remains = survey(self._client, replace(self._job, resume=True))
@@ -84,11 +84,9 @@ class Recovery:
         stuck = last is not None and remains.n_rounds <= last.n_rounds
         if last is not None and stuck and _meet(rows, last.lost):
             told = ", ".join(f"{start}..{stop - 1}" for start, stop in rows)
-            broken.add_note(f"members were lost twice on the rows {told} without a finished round between")
-            raise broken
+            raise _given_up(broken, f"members were lost twice on the rows {told} without a finished round between")
         if last is not None and stuck and last.times >= 3:
-            broken.add_note("the gang broke four times without a finished round between")
-            raise broken
+            raise _given_up(broken, "the gang broke four times without a finished round between")
         self._last = _Break(remains.n_rounds, rows, last.times + 1 if last is not None and stuck else 1)
         self._tell(broken, remains, time.monotonic() - began)
         size = len(plan.assignments) if plan.assignments else plan.n_workers
@@ -102,6 +100,11 @@ class Recovery:
                 f"{broken}; going on after round {remains.n_rounds} with the rows that {len(remains.held)} workers "
                 f"still hold (looked up in {seconds:.1f} s)"
             )
+
+
+def _given_up(broken: GangBroken, why: str) -> GangBroken:
+    """The break with why it was the last one, in the text itself: that alone becomes the reason of the job."""
+    return GangBroken(f"{broken}; not tried again: {why}", broken.lost, broken.suspects)
 
 
 def _meet(first: list[RowRange], second: list[RowRange]) -> bool:
