@@ -13,6 +13,7 @@ from boost_core.catalogue import resolve_config
 from tests.builders import make_table
 from tests.faults.placed import DYING_ROUND
 from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
+from tests.workers.registered import registered_workers
 from workers import plugin
 from workers.cluster import connect
 from workers.cluster_calls import call_workers
@@ -101,7 +102,8 @@ class Trial:
         assert model_sha256(outcome.model) == undisturbed
         assert self.told.rounds == list(range(1, ROUNDS + 1))
         assert [each.record.round for each in outcome.rounds] == self.told.rounds
-        alive = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        alive = sorted(registered_workers(self.client))
+        assert alive
         held = call_workers(self.client, plugin.inventory, alive, self.job.job_id, seconds=10.0).values()
         assert not [each for each in held if each is not None and not isinstance(each, Exception)]
 

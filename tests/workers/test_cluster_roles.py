@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.certificates import make_certificates
+from tests.workers.registered import registered_workers
 from tests.workers.test_gang import members, new_job
 from workers.cluster import connect
 from workers.errors import GangUnavailable
@@ -59,7 +60,7 @@ def test_members_with_certificates_train_and_strangers_stay_out(tls_dir: Path, t
             client.wait_for_workers(1, timeout=60)
             outcome = train_on_gang(new_job(), client, 1, NoProgress(), members("happy"))
             assert outcome.workers == 1
-            [known] = client.scheduler_info(n_workers=-1)["workers"].values()
+            [known] = registered_workers(client).values()
             assert (known["nthreads"], known["memory_limit"]) == (1, memory_limit())
         # In the clear, with a certificate of another authority, and without one.
         for target, folder in ((address.replace("tls://", "tcp://"), None), (address, strange)):

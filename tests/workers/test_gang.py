@@ -18,6 +18,7 @@ from boost_core.errors import BoundBroken
 from boost_core.model import Feature
 from boost_core.records import StopReason
 from tests.workers.gang_members import ROUNDS, record
+from tests.workers.registered import registered_workers
 from workers import plugin
 from workers.cluster import connect
 from workers.cluster_calls import call_workers
@@ -116,7 +117,7 @@ class Running:
 
 def addresses(client: Client) -> list[str]:
     """Workers in the order of ranks: on one host, gangs take them sorted."""
-    return sorted(client.scheduler_info(n_workers=-1)["workers"])
+    return sorted(registered_workers(client))
 
 
 def signal_worker(client: Client, address: str, number: signal.Signals) -> int:
