@@ -3,8 +3,9 @@
     leader    publish -> claim, do, finish ... -> await_all -> publish -> ... -> dismiss
     helper                claim, do, finish ...               claim ...         -> leaves
 
-The leader waits only for blocks that a helper has claimed, never for a helper as such: on a busy machine a helper that
-does not get a processor costs nothing, where a barrier would wait for it.
+How helpers come into the kernel, and that nobody is inside any more when it ends: posts.py. The leader waits only for
+blocks that a helper has claimed, never for a helper as such: on a busy machine a helper that does not get a processor
+costs nothing, where a barrier would wait for it.
 
 The array: CLAIM holds (publication << 32) + next block, so that a claim names what it belongs to; a publication stays
 as it is until all its blocks are finished, so what it describes may be read without further care.
@@ -15,30 +16,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
+from boost_core.native_calls import borrowed, call_of
 from boost_core.objective import implementation
+from boost_core.posts import PATIENCE, invite, withdraw
 
 CLAIM, FINISHED, DISMISSED = 0, 8, 16  # a cache line apart
 BLOCK_MASK = (1 << 32) - 1
 NOTHING = -1
-# Looks (about 1 ns each) before a waiting thread offers its processor to others: the one it waits for may need it.
-PATIENCE = 2_000
-# How often a helper looks whether there is a next call: 0.6 ms, as a round's calls are some 0.1 ms apart.
-LOOKS, LOOKS_A_YIELD = 100_000, 64
 
 
-def new_crew(n_blocks: int) -> NDArray[np.int64]:
+def new_crew(n_blocks: int = 0) -> NDArray[np.int64]:
     """A crew without work: all blocks of the publication before the first count as claimed."""
-    crew = np.zeros(24, np.int64)
+    crew: NDArray[np.int64] = aligned_zeros((24,), np.int64)
     crew[CLAIM] = n_blocks
     return crew
 
 
 @kernel
+def gather(crew):  # type: ignore[no-untyped-def]
+    """A crew that nobody is in any more may work again, also on another number of blocks. Before the first publication
+    nobody may look for blocks."""
+    exchange(crew, DISMISSED, 0)
+
+
+@kernel
 def publish(crew):  # type: ignore[no-untyped-def]
-    """Offer all blocks once more (their number never changes). What they are about must be written before."""
+    """Offer all blocks once more: their number changes only while nobody is inside, and what they are about must be
+    written before."""
     exchange(crew, FINISHED, 0)
     # A helper that looked at the publication before may still add its claim: before the exchange it comes to nothing
     # and is wiped out, after it it is a claim like any other.
@@ -82,21 +90,6 @@ def dismissed(crew):  # type: ignore[no-untyped-def]
     return load_shared(crew, DISMISSED) > 0
 
 
-@step
-def stay(bell):  # type: ignore[no-untyped-def]
-    """A helper's work is done: stay in the kernel until the team's next call, but not for ever.
-
-    bell: (int64 [1], its count at this call). Who left at once would take the interpreter's lock just when the leader
-    needs it, and the leader, who then sleeps, would wake 50 us later; a thread that is called while it sleeps loses as
-    much.
-    """
-    for look in range(LOOKS):
-        if load_shared(bell[0], 0) != bell[1]:
-            return
-        if look % LOOKS_A_YIELD == LOOKS_A_YIELD - 1:
-            yield_processor()
-
-
 def do_part(task: Any, *arguments: Any) -> Any:
     """(block, start, stop): a block of what a task does. A task's type is a NamedTuple of what it needs, for which a
     part is implemented (objective.implements)."""
@@ -115,17 +108,20 @@ def _do_blocks(crew, edges, task):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def share_out(crew, edges, task, times):  # type: ignore[no-untyped-def]
-    """Do a task's blocks as the leader; edges: int64 [n_blocks + 1]; the crew is new_crew(0), all of it published;
-    times: IN/OUT (kernel_times.py)."""
+def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
+    """Do a task's blocks, with whoever waits at the posts; edges: int64 [n_blocks + 1]; times: IN/OUT
+    (kernel_times.py). Who comes late finds no block and touches nothing."""
+    task = borrowed(task)
     began = read_clock(times)
-    _do_blocks(crew, edges, task)
-    await_all(crew, edges.shape[0] - 1)
+    n_blocks = edges.shape[0] - 1
+    publish(crew)
+    call = call_of(_do_blocks, (crew, edges, task))
+    block = claim(crew, n_blocks)
+    while block != NOTHING:
+        invite(posts, call)
+        do_part(task, block, edges[block], edges[block + 1])
+        finish(crew)
+        block = claim(crew, n_blocks)
+    await_all(crew, n_blocks)
+    withdraw(posts)
     times[KERNELS] += read_clock(times) - began
-
-
-@kernel
-def help_out(crew, edges, task, bell):  # type: ignore[no-untyped-def]
-    """The same as a helper. Who comes late finds no block and touches nothing, so nobody waits for him."""
-    _do_blocks(crew, edges, task)
-    stay(bell)

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.aligned import aligned_empty
+from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
 from boost_core.collective import Collective
-from boost_core.crew import new_crew
-from boost_core.cut import RECORD_FIELDS, feature_edges, slice_features
+from boost_core.cut import feature_edges, slice_features
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
-from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, grow, help_grow
+from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -115,17 +114,10 @@ class _LoneGrower:
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
         work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
-        own, others = (*work, self._team.times), (*work, self._untimed)
         matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
-        crew, bell = new_crew(n_blocks), self._team.bell()
-
-        def run(rank: int) -> None:
-            if rank == 0:
-                grow(crew, edges, objective, self._table, matrix, own, tree, lanes)
-            else:
-                help_grow(crew, edges, objective, self._table, matrix, others, tree, lanes, bell)
-
-        self._team.together(threads, run, waits=False)  # helpers leave by themselves, and touch the crew only
+        team, work = self._team, (*work, self._team.times)
+        posts = team.posts(threads)
+        grow(team.crew, posts, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
         return finished(tree, leaf_of_row)
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
@@ -135,12 +127,15 @@ class _LoneGrower:
         if room is None:
             *shape, n_blocks, n_slots = sizes
             tree = new_tree(*shape)
-            work = (
-                np.zeros(shape[0], np.int64),
-                np.zeros(n_slots, np.int64),
-                np.zeros(CONTROL_FIELDS, np.int64),
-                np.zeros((n_blocks, 2, RECORD_FIELDS), np.int64),
-                np.zeros((n_blocks, DIVIDED_FIELDS), np.int64),
+            work = tuple(
+                aligned_zeros(size, np.int64)
+                for size in (
+                    (shape[0],),
+                    (n_slots,),
+                    (CONTROL_FIELDS,),
+                    (n_blocks, 2, FOUND_FIELDS),
+                    (n_blocks, DIVIDED_FIELDS),
+                )
             )
             room = self._room[sizes] = (tree, work)
         return room

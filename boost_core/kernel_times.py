@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import call_clock
 from boost_core.jit import inner
 
@@ -38,7 +39,7 @@ NO_CLOCK = KernelClock()
 
 def new_times(clock: KernelClock = NO_CLOCK) -> NDArray[np.int64]:
     """Times of nothing so far."""
-    times = np.zeros(N_TIMES, np.int64)
+    times: NDArray[np.int64] = aligned_zeros((N_TIMES,), np.int64)
     times[ADDRESS], times[NUMBER] = clock.address, clock.number
     return times
 

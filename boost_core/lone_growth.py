@@ -11,23 +11,15 @@ children's histograms built from their rows; the sums, and so the tree, are the 
 
 import numpy as np
 
-from boost_core.crew import (
-    NOTHING,
-    PATIENCE,
-    await_all,
-    claim,
-    dismiss,
-    dismissed,
-    finish,
-    publish,
-    stay,
-)
+from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import yield_processor
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
+from boost_core.native_calls import borrowed, call_of
+from boost_core.posts import PATIENCE, invite, withdraw
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
@@ -44,21 +36,26 @@ NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
 CONTROL_FIELDS = 7
 NO_SLOT = -1
 LEFT_MASS = 2  # what a block of rows came to when it was divided: left rows, right rows, mass of the left ones
-DIVIDED_FIELDS = 8  # of int64: a cache line, so that threads do not fight for it
+DIVIDED_FIELDS = FOUND_FIELDS = 8  # of int64: a cache line, so that threads do not fight for it
 WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
 @kernel
-def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Grow a tree, as the leader.
+def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
+    """Grow a tree, with whoever waits at the posts.
 
     edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
     gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
-    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found [n_blocks, 2, fields],
-    divided [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread)).
+    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
+    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
+    helpers_times: theirs, which nobody reads.
     """
-    order, _, leaf_of_row, hists, slots, taken, control, found, _, times = work
+    table, gains, work, tree = borrowed((table, gains, work, tree))
+    order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, times = work
     began = read_clock(times)
+    theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
+    call = call_of(_help, (crew, edges, objective, table, gains, theirs, tree, lanes))
+    gather(crew)
     for i in range(order.shape[0]):
         order[i] = i
     start_tree(tree, objective, order.shape[0], gains[2], gains[3])
@@ -67,16 +64,16 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
     slots[0], taken[0] = 0, 1
     if tree.gains.shape[0] > 1:
         control[ACTION] = ROOT
-        _share(crew, edges, objective, table, gains, work, tree, lanes)
+        _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0])
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle, left_mass = _divide(crew, edges, objective, table, gains, work, tree, lanes)
+        middle, left_mass = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle, left_mass)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
-            _share(crew, edges, objective, table, gains, work, tree, lanes)
+            _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
                 _combine(
                     tree,
@@ -88,13 +85,14 @@ def grow(crew, edges, objective, table, gains, work, tree, lanes):  # type: igno
                     found[:, place],
                 )
     dismiss(crew)
+    withdraw(posts)
     name_leaves(tree, order, leaf_of_row)
     times[KERNELS] += read_clock(times) - began
 
 
-@kernel
-def help_grow(crew, edges, objective, table, gains, work, tree, lanes, bell):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has no more; bell: see crew.stay."""
+@step
+def _help(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+    """Do blocks of features for a leader until it has no more."""
     idle = 0
     while not dismissed(crew):
         block = claim(crew, edges.shape[0] - 1)
@@ -106,14 +104,14 @@ def help_grow(crew, edges, objective, table, gains, work, tree, lanes, bell):  #
             idle = 0
             _do_block(block, edges, objective, table, gains, work, tree, lanes)
             finish(crew)
-    stay(bell)
 
 
 @step
-def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     n_blocks = edges.shape[0] - 1
     publish(crew)
+    invite(posts, call)
     block = claim(crew, n_blocks)
     while block != NOTHING:
         _do_block(block, edges, objective, table, gains, work, tree, lanes)
@@ -176,7 +174,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 
 @step
-def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position and the left rows' mass."""
     order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
@@ -184,7 +182,7 @@ def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: i
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, gains[1], scratch)
-    _share(crew, edges, objective, table, gains, work, tree, lanes)
+    _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
     middle = join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
     left_mass = np.int64(0)
     for block in range(n_blocks):

@@ -9,15 +9,18 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.crew import help_out, new_crew, share_out
+from boost_core.crew import new_crew, share_out
+from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import KERNELS, NO_CLOCK, KernelClock, new_times
 from boost_core.placement import Placement
+from boost_core.posts import AWAY, CALLED, POST, STATE, new_posts, serve
 
 Result = TypeVar("Result")
 # Waking a thread and waiting for it costs 100 to 200 us; this many element operations take about 600 us.
 INLINE_WORK = 1_500_000
 SHARED_WORK = 100_000  # the same where no thread is waited for but the one that has claimed something (share)
 BLOCKS_A_THREAD = 4
+NOBODY = new_posts(0)
 PARTS_A_THREAD = 2  # so that a thread that lags behind holds up little
 
 
@@ -46,13 +49,13 @@ class _Call:
         if last:
             self._all_out.release()
 
-    def lead(self, waits: bool) -> None:
-        """Do the work, close it, wait for those inside if need be. Errors: the first one that was raised."""
+    def lead(self) -> None:
+        """Do the work, close it, wait for those inside. Errors: the first one that was raised."""
         self._run(0)
         with self._lock:
             self._open = False
             waiting = self._inside > 0
-        if waiting and waits:
+        if waiting:
             self._all_out.acquire()
         if self.error is not None:
             raise self.error
@@ -67,6 +70,13 @@ class _Call:
             self.error = self.error or error
 
 
+class _Post:
+    """Asks a thread to wait at its post for kernels that want help."""
+
+
+POST_CALL = _Post()
+
+
 class Team:
     """A fixed number of threads; that of the caller, who must also have made the team, is one of them.
 
@@ -79,12 +89,15 @@ class Team:
     def __init__(self, threads: int, clock: KernelClock = NO_CLOCK) -> None:
         self.threads = threads
         self.times, self._now = new_times(clock), clock.now
-        self._calls: list[SimpleQueue[_Call | None]] = [SimpleQueue() for _ in range(threads - 1)]
+        self.crew = new_crew()  # of the kernel that the caller is in
+        self._calls: list[SimpleQueue[_Call | _Post | None]] = [SimpleQueue() for _ in range(threads - 1)]
         self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by what is shared out
-        self._bell = np.zeros(1, np.int64)  # rung at every call: see crew.stay
+        self._bell = np.zeros(1, np.int64)  # rung at every call that Python makes: see posts.serve
+        self._posts = new_posts(threads - 1)
+        self._states = memoryview(self._posts.data)  # read and written in a tenth of NumPy's time
         helpers = [
-            threading.Thread(target=_serve, args=(calls, number + 1), name="edgewise-team", daemon=True)
-            for number, calls in enumerate(self._calls)
+            threading.Thread(target=self._serve, args=(number,), name="edgewise-team", daemon=True)
+            for number in range(threads - 1)
         ]
         for helper in helpers:
             helper.start()
@@ -107,25 +120,33 @@ class Team:
             calls.put(None)
         self._bell[0] += 1
 
-    def bell(self) -> tuple[NDArray[np.int64], int]:
-        """What helpers of the next call listen to before they leave its kernel, and what they will have heard."""
-        return self._bell, int(self._bell[0]) + 1
+    def posts(self, threads: int) -> NDArray[np.int64]:
+        """The posts of threads - 1 helpers, for a kernel that wants help (posts.py). Who is away is called back."""
+        if threads <= 1 or JIT_DISABLED:
+            return NOBODY
+        self._placement.keep_apart()
+        for number in range(threads - 1):
+            at = number * POST + STATE
+            if self._states[at] == AWAY:
+                self._states[at] = CALLED
+                self._calls[number].put(POST_CALL)
+        return self._posts[: (threads - 1) * POST]
 
-    def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
+    def together(self, threads: int, work: Callable[[int], None]) -> None:
         """Run work(0) here and, on up to threads - 1 others that are free in time, work(rank).
 
-        work(0) must not depend on the others; when it returns, no other begins. Those that have begun are waited for,
-        unless work(0) makes sure that they touch nothing any more (crew.py).
+        work(0) must not depend on the others; when it returns, no other begins, and those that have begun are waited
+        for.
         """
         if threads <= 1:
             work(0)
             return
         self._placement.keep_apart()
         call = _Call(work)
-        self._bell[0] += 1
         for calls in self._calls[: threads - 1]:
             calls.put(call)
-        call.lead(waits)
+        self._bell[0] += 1  # behind the calls: who has not heard it sees them (_serve)
+        call.lead()
 
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
@@ -133,15 +154,7 @@ class Team:
         edges = self._edges.get((size, n_blocks))
         if edges is None:
             edges = self._edges[size, n_blocks] = np.linspace(0, size, n_blocks + 1).astype(np.int64)
-        crew, bell = new_crew(0), self.bell()
-
-        def run(rank: int) -> None:
-            if rank == 0:
-                share_out(crew, edges, task, self.times)
-            else:
-                help_out(crew, edges, task, bell)
-
-        self.together(self.threads if n_blocks > 1 else 1, run, waits=False)
+        share_out(self.crew, self.posts(self.threads if n_blocks > 1 else 1), edges, task, self.times)
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""
@@ -187,24 +200,35 @@ class Team:
         self.together(self.threads, take_parts)
         return results
 
+    def _serve(self, number: int) -> None:
+        """What a helper does."""
+        calls = self._calls[number]
+        while (call := calls.get()) is not None:
+            if isinstance(call, _Call):
+                call.join(number + 1)
+                continue
+            heard = int(self._bell[0])
+            if calls.empty():
+                serve(self._posts, number, self._bell, heard)
+            else:
+                self._states[number * POST + STATE] = AWAY  # it is wanted in Python first
+
 
 class Rehearsal(Team):
-    """Shares out everything, without threads: the caller does its own part, then the helper's, so that the kernels of
-    both are compiled."""
+    """Shares out everything, without threads: the caller does its own part, then the helper's, so that all is compiled
+    that several threads run."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.threads = 2
+        serve(new_posts(1), 0, self._bell, -1)  # a bell that was heard: it returns at once
 
-    def together(self, threads: int, work: Callable[[int], None], waits: bool = True) -> None:
-        self._bell[0] += 2  # as if the next call had come: nobody stays for it (crew.stay)
+    def posts(self, threads: int) -> NDArray[np.int64]:
+        return NOBODY
+
+    def together(self, threads: int, work: Callable[[int], None]) -> None:
         for rank in range(threads):
             work(rank)
 
     def useful(self, work: int, worth: int) -> int:
         return self.threads
-
-
-def _serve(calls: "SimpleQueue[_Call | None]", rank: int) -> None:
-    while (call := calls.get()) is not None:
-        call.join(rank)

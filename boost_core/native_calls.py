@@ -1,0 +1,126 @@
+"""Calls between threads that Python knows nothing of: compiled code hands another thread a function and its arguments.
+
+`call_of` makes what is handed over, two numbers; `call_address` calls it, in whatever thread, without the interpreter's
+lock. Each has its twin for when the JIT is off, in which nobody is ever called so.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from boost_core.jit import JIT_DISABLED
+
+_WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
+_ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER])
+
+
+def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """A value with its arrays, also those in tuples, as if nobody owned them."""
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = ir.Constant(array.meminfo.type, None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        parts = [builder.extract_value(value, place) for place in range(len(kind))]
+        kinds: Any = kind  # whose types does not know its own
+        stripped = [_without_counts(context, builder, *part) for part in zip(kinds.types, parts, strict=True)]
+        return context.make_tuple(builder, kind, stripped)
+    return value
+
+
+def _borrowed_compiled(typingctx: Any, value: Any) -> Any:
+    """The same arrays, in tuples or not, for as long as the caller has them: views of them count no references.
+
+    Threads that count references to one array take its count from each other at every view: searches of histograms took
+    twice as long.
+    """
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _without_counts(context, builder, sig.args[0], args[0])
+
+    return value(value), codegen
+
+
+def _entry(context: Any, module: Any, body: Any, kinds: Any, room: Any) -> Any:
+    """A function of one pointer, to a tuple of arguments, that calls a compiled function with them.
+
+    What that function raises is lost: it must not raise.
+    """
+    compiled = body.dispatcher.overloads[tuple(kinds.types)]
+    context.active_code_library.add_linking_library(compiled.library)
+    target = context.declare_function(module, compiled.fndesc)
+    entry = ir.Function(module, _ENTRY, name=module.get_unique_name("entry"))
+    entry.linkage = "internal"
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    packed = builder.load(builder.bitcast(entry.args[0], room.type))
+    unpack: Any = cgutils.unpack_tuple  # without types in Numba
+    arguments = unpack(builder, packed, len(kinds.types))
+    context.call_conv.call_function(builder, target, compiled.signature.return_type, kinds.types, arguments)
+    builder.ret_void()
+    return entry
+
+
+def _call_of_compiled(typingctx: Any, body: Any, arguments: Any) -> Any:
+    """(address, context) of a call of a compiled function with a tuple of arguments, arrays borrowed; it returns
+    nothing and must not raise. The context lies on the caller's stack: nobody may use it once the caller returns."""
+    typingctx.resolve_function_type(body, tuple(arguments.types), {})  # compiles it
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lent = _without_counts(context, builder, sig.args[1], args[1])
+        room = cgutils.alloca_once_value(builder, lent)  # type: ignore[no-untyped-call]
+        entry = _entry(context, builder.module, sig.args[0], sig.args[1], room)
+        numbers = [builder.ptrtoint(pointer, _WORD) for pointer in (entry, room)]
+        return context.make_tuple(builder, sig.return_type, numbers)
+
+    pair: Any = types.UniTuple  # without types in Numba
+    return pair(types.int64, 2)(body, arguments), codegen
+
+
+def _call_address_compiled(typingctx: Any, address: Any, context: Any) -> Any:
+    """Make a call that another thread has handed over."""
+
+    def codegen(target: Any, builder: Any, sig: Any, args: Any) -> Any:
+        function = builder.inttoptr(args[0], _ENTRY.as_pointer())
+        builder.call(function, [builder.inttoptr(args[1], _POINTER)])
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+def _replace_if_compiled(typingctx: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
+    """Set an entry of an int64 array if it is as expected, atomically; whether it was."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        outcome = builder.cmpxchg(place, args[2], args[3], "seq_cst", "seq_cst")
+        return builder.extract_value(outcome, 1)
+
+    return types.boolean(array, types.int64, types.int64, types.int64), codegen
+
+
+def _borrowed_plain(value: Any) -> Any:
+    return value
+
+
+def _call_of_plain(body: Any, arguments: Any) -> tuple[int, int]:
+    return 0, 0
+
+
+def _call_address_plain(address: int, context: int) -> None:
+    raise NotImplementedError("uncompiled kernels are never called by other threads")
+
+
+def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:
+    found = bool(array[at] == expected)
+    if found:
+        array[at] = value
+    return found
+
+
+borrowed: Any = _borrowed_plain if JIT_DISABLED else intrinsic(_borrowed_compiled)
+call_of: Any = _call_of_plain if JIT_DISABLED else intrinsic(_call_of_compiled)
+call_address: Any = _call_address_plain if JIT_DISABLED else intrinsic(_call_address_compiled)
+replace_if: Any = _replace_if_plain if JIT_DISABLED else intrinsic(_replace_if_compiled)

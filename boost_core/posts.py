@@ -1,0 +1,77 @@
+"""Posts: where a team's helpers wait, inside compiled code, for a kernel that wants help.
+
+    leader's kernel   invite ------------------ withdraw          one of another kind, later: invite ...
+    helper            waiting: makes the call, is back, ... waiting                           makes the call
+
+Between the kernels of a round a helper never enters Python: to leave one kernel for the next by way of the interpreter
+took it 60 to 100 us, three times a round of 2.7 ms, as it waits for the interpreter's lock, which the leader holds just
+then, and sleeps and wakes meanwhile. A post tells it a native call (native_calls.py), whatever its arguments are.
+
+posts int64 [n_helpers * POST]: of each helper its state, and the call. AWAY: in Python, or asleep; only the leader, in
+Python, may then call it back (CALLED). WAITING: may be invited. INVITED: may begin. INSIDE: makes the call, so the
+leader must not return.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boost_core.aligned import aligned_zeros
+from boost_core.intrinsics import exchange, load_shared, yield_processor
+from boost_core.jit import kernel, step
+from boost_core.native_calls import call_address, replace_if
+
+POST = 16  # entries of a helper: two cache lines, as processors fetch them in pairs
+STATE, ADDRESS, CONTEXT = range(3)
+AWAY, CALLED, WAITING, INVITED, INSIDE = range(5)
+# How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
+LOOKS, LOOKS_A_YIELD = 100_000, 64
+PATIENCE = 2_000  # looks (about 1 ns each) before a waiting leader offers its processor to others
+
+
+def new_posts(n_helpers: int) -> NDArray[np.int64]:
+    """Nobody is there."""
+    posts: NDArray[np.int64] = aligned_zeros((n_helpers * POST,), np.int64)
+    return posts
+
+
+@step
+def invite(posts, call):  # type: ignore[no-untyped-def]
+    """Ask whoever waits to make a call (native_calls.call_of). Again and again: some come late."""
+    for at in range(0, posts.shape[0], POST):
+        if load_shared(posts, at + STATE) == WAITING:
+            posts[at + ADDRESS], posts[at + CONTEXT] = call
+            replace_if(posts, at + STATE, WAITING, INVITED)
+
+
+@step
+def withdraw(posts):  # type: ignore[no-untyped-def]
+    """Nobody begins the call any more, and who had begun has ended it: what it refers to may go."""
+    for at in range(0, posts.shape[0], POST):
+        if not replace_if(posts, at + STATE, INVITED, WAITING):
+            looks = 0
+            while load_shared(posts, at + STATE) == INSIDE:
+                looks += 1
+                if looks > PATIENCE:
+                    yield_processor()
+
+
+@kernel
+def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
+    """Make the calls that helper `number` is invited to, until there is none for a while or the bell (int64 [1]) says
+    something else than `heard`: it is wanted in Python."""
+    at = number * POST
+    exchange(posts, at + STATE, WAITING)
+    looks = 0
+    while True:
+        if replace_if(posts, at + STATE, INVITED, INSIDE):
+            call_address(posts[at + ADDRESS], posts[at + CONTEXT])
+            exchange(posts, at + STATE, WAITING)
+            looks = 0
+        wanted = load_shared(bell, 0) != heard
+        while not wanted and looks < LOOKS and load_shared(posts, at + STATE) != INVITED:
+            looks += 1
+            if looks % LOOKS_A_YIELD == 0:
+                yield_processor()
+                wanted = load_shared(bell, 0) != heard
+        if (wanted or looks >= LOOKS) and replace_if(posts, at + STATE, WAITING, AWAY):
+            return
