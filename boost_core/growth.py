@@ -116,7 +116,7 @@ class _LoneGrower:
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
         work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
         own, others = (*work, self._team.times), (*work, self._untimed)
-        matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
+        matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         crew, bell = new_crew(n_blocks), self._team.bell()
 
         def run(rank: int) -> None:
