@@ -89,7 +89,7 @@ class Case:
         self.binning = make_binning(thresholds, [False] * shape.features)
         values = aligned_empty((shape.rows, n_padded), np.int32)
         values[:] = rng.integers(-(1 << 20), 1 << 20, values.shape, dtype=np.int32)
-        self.gains = GainMatrix(values, np.zeros(shape.rows, np.int64), shape.classes, 0, 0)
+        self.gains = GainMatrix(values, shape.classes, 0, 0)
         self.totals = aligned_zeros((int(self.binning.bin_start[-1]), n_padded), np.int64)
 
     def kernel(self) -> None:

@@ -52,7 +52,7 @@ def _worst_mean(own, values, start, stop, skipped, base, others):  # type: ignor
 
 
 @kernel
-def _measure(values, mass, labels, answered, start, stop):  # type: ignore[no-untyped-def]
+def _measure(values, labels, answered, start, stop):  # type: ignore[no-untyped-def]
     """The sums of rows start..stop; answered = (number of columns, class of each leaf, leaf of each row)."""
     n_columns, answers, leaf_of_row = answered
     sums = np.zeros(N_SUMS, np.int64)
@@ -61,11 +61,13 @@ def _measure(values, mass, labels, answered, start, stop):  # type: ignore[no-un
         answer = answers[leaf_of_row[i]]
         own = -np.int64(row[y])
         sums[0] -= row[answer]
+        mass = np.int64(0)
         for c in range(n_columns):
             sums[1] -= row[c]
+            mass += abs(np.int64(row[c]))
         sums[2] += own
-        sums[3] += mass[i]
-        sums[4] += mass[i] if answer != y else 0
+        sums[3] += mass
+        sums[4] += mass if answer != y else 0
         sums[5] += np.int64(np.rint(_worst_mean(own, row, 0, n_columns, y, np.int64(0), np.int64(0))))
     return sums
 
@@ -132,7 +134,7 @@ class ConditionMeter:
             lists = (matrix.cold, matrix.hot, matrix.added, matrix.mass, self._labels, (places, *said))
             parts = self._team.over(n_rows, 8 * n_rows, lambda a, b: _measure_sparse(*lists, a, b))
         else:
-            state = (matrix.values, matrix.mass, self._labels, (n_columns, *said))
+            state = (matrix.values, self._labels, (n_columns, *said))
             parts = self._team.over(n_rows, 4 * n_rows * n_columns, lambda a, b: _measure(*state, a, b))
         return np.asarray(np.sum(parts, axis=0, dtype=np.int64))
 

@@ -63,16 +63,15 @@ def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignor
 
 
 @kernel
-def divide(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-untyped-def]
+def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-def]
     """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
     right_rows (OUT), both in order.
 
-    cut: (kind, bin, missing code, missing left). Returns (left rows, right rows, mass of the left rows).
+    cut: (kind, bin, missing code, missing left). Returns how many rows are left, how many are right.
     Every row is written to both sides and one of them moves on: a branch would be guessed wrong for half of the rows.
     """
     left = segment[0]
     n_right = np.int64(0)
-    left_mass = np.int64(0)
     for k in range(segment[0], segment[1]):
         i = order[k]
         is_left = np.int64(goes_left(np.int64(codes[i]), cut[0], cut[1], cut[2], cut[3]))
@@ -80,21 +79,20 @@ def divide(order, codes, segment, cut, mass, right_rows):  # type: ignore[no-unt
         right_rows[n_right] = i
         left += is_left
         n_right += 1 - is_left
-        left_mass += mass[i] & -is_left
-    return left - segment[0], n_right, left_mass
+    return left - segment[0], n_right
 
 
 @kernel
-def partition(order, codes, segment, cut, mass, scratch):  # type: ignore[no-untyped-def]
+def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-def]
     """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; scratch: room for the rows.
 
-    Returns (first right position, mass of the left rows); cut: see divide.
+    Returns the first right position; cut: see divide.
     """
-    n_left, n_right, left_mass = divide(order, codes, segment, cut, mass, scratch)
+    n_left, n_right = divide(order, codes, segment, cut, scratch)
     left = segment[0] + n_left
     for k in range(n_right):
         order[left + k] = scratch[k]
-    return left, left_mass
+    return left
 
 
 @kernel

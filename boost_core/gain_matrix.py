@@ -33,12 +33,10 @@ class GainMatrix:
 
     values: [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros, if any; int32. With weights
     all of a row is times its number of copies, in int64 (row_weights.py).
-    mass: int64 [n_rows], sum of the row's absolute gains. One unit of a value is 2**-scale.
-    total_mass: this member's sum of `mass`.
+    One unit of a value is 2**-scale. total_mass: the sum of this member's absolute gains.
     """
 
     values: NDArray[np.signedinteger]
-    mass: NDArray[np.int64]
     n_channels: int
     scale: int
     total_mass: int
@@ -76,6 +74,17 @@ def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-d
     width = width_of(lanes)
     for i in range(start, stop):
         add_lanes(sums, (0,), values, i * width, lanes)
+
+
+@kernel
+def absolute_sum(values, width, n_channels, rows):  # type: ignore[no-untyped-def]
+    """Sum of the absolute gains of some rows; values: flat, [n_rows, width]."""
+    total = np.int64(0)
+    for k in range(rows.shape[0]):
+        first = np.int64(rows[k]) * width
+        for c in range(n_channels):
+            total += abs(np.int64(values[first + c]))
+    return total
 
 
 def channel_sums(gains: GainMatrix, team: Team) -> NDArray[np.int64]:

@@ -146,7 +146,8 @@ class _Growing:
         while n > 0:
             self._exchange(chosen[:n])
             rows = (member.order, member.scratch)
-            state = (self.front, self.objective, *rows, table, self.gains.mass, chosen)
+            values = (self.gains.values.reshape(-1), self.gains.values.shape[1])
+            state = (self.front, self.objective, *rows, table, values, chosen)
             n = int(member.team.timed(PARTITION, next_level, *state))
 
     def finish(self) -> Tree:

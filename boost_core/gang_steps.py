@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, search_features
+from boost_core.gain_matrix import absolute_sum
 from boost_core.histogram import add_rows
 from boost_core.jit import kernel, step
 from boost_core.objective import set_leaves, set_root
@@ -94,12 +95,12 @@ def start(front, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def next_level(front, objective, order, scratch, table, mass, chosen):  # type: ignore[no-untyped-def]
+def next_level(front, objective, order, scratch, table, gains, chosen):  # type: ignore[no-untyped-def]
     """Go on until histograms are needed: how many candidates in `chosen` (OUT) were divided; 0: the tree is done.
 
-    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); mass: int64 [n_rows].
+    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); gains = (flat values, their width).
     """
-    rows = (order, scratch, table[0], table[1], mass)
+    rows = (order, scratch, table[0], table[1], gains)
     counts = front.counts
     while counts[N_LEAVES] < counts[MAX_LEAVES]:
         best = _best_leaf(front)
@@ -163,12 +164,12 @@ def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-unt
 @step
 def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
     """Make a candidate's children and order its rows."""
-    order, scratch, bins, n_thresholds, mass = rows
+    order, scratch, bins, n_thresholds, gains = rows
     record = front.records[candidate]
     feature = record[FEATURE]
     cut = (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
     segment = (front.segments[candidate, 0], front.segments[candidate, 1])
-    middle, left_mass = partition(order, bins[feature], segment, cut, mass, scratch)
+    middle = partition(order, bins[feature], segment, cut, scratch)
     left = front.counts[N_CANDIDATES]
     right = left + 1
     front.counts[N_CANDIDATES] += 2
@@ -178,9 +179,11 @@ def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
     for c in range(front.sums.shape[1]):
         front.sums[left, c] = record[RECORD_FIELDS + c]
         front.sums[right, c] = front.sums[candidate, c] - record[RECORD_FIELDS + c]
-    front.masses[left] = left_mass
-    front.masses[right] = front.masses[candidate] - left_mass
     n_channels = front.sums.shape[1] - 1
+    fewer = left if middle - segment[0] < segment[1] - middle else right
+    rows_of = order[front.segments[fewer, 0] : front.segments[fewer, 1]]
+    front.masses[fewer] = absolute_sum(gains[0], gains[1], n_channels, rows_of)
+    front.masses[left + right - fewer] = front.masses[candidate] - front.masses[fewer]
     payloads = (front.payload[left], front.payload[right])
     values = set_leaves(objective, front.sums[left], front.sums[right], n_channels, payloads[0], payloads[1])
     front.values[left], front.values[right] = values

@@ -114,7 +114,7 @@ class _LoneGrower:
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
         work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
-        matrix = (gains.values.reshape(-1), gains.mass, sums, gains.total_mass)
+        matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
         grow(team.crew, posts, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)

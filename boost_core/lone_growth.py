@@ -14,8 +14,9 @@ import numpy as np
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
+from boost_core.gain_matrix import absolute_sum
 from boost_core.histogram import add_rows
-from boost_core.intrinsics import yield_processor
+from boost_core.intrinsics import width_of, yield_processor
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import borrowed, call_of
@@ -24,9 +25,9 @@ from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
     cut_of,
+    gain_of,
     may_split,
     name_leaves,
-    note_best_cut,
     split,
     start_tree,
 )
@@ -35,8 +36,8 @@ ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(7)  # entri
 NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
 CONTROL_FIELDS = 7
 NO_SLOT = -1
-LEFT_MASS = 2  # what a block of rows came to when it was divided: left rows, right rows, mass of the left ones
-DIVIDED_FIELDS = FOUND_FIELDS = 8  # of int64: a cache line, so that threads do not fight for it
+# Of int64: a cache line, so that threads do not fight for it. Divided: left and right rows of a block.
+DIVIDED_FIELDS = FOUND_FIELDS = 8
 WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
@@ -45,7 +46,7 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
     """Grow a tree, with whoever waits at the posts.
 
     edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
-    gains = (flat values, mass, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
+    gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
@@ -58,19 +59,19 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
     gather(crew)
     for i in range(order.shape[0]):
         order[i] = i
-    start_tree(tree, objective, order.shape[0], gains[2], gains[3])
+    start_tree(tree, objective, order.shape[0], gains[1])
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
     if tree.gains.shape[0] > 1:
         control[ACTION] = ROOT
         _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
-        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0])
+        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle, left_mass = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        middle = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         times[PARTITION] += read_clock(times) - found_at
-        new = split(tree, objective, control[LEAF], middle, left_mass)
+        new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
             _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
@@ -83,6 +84,9 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
                     taken,
                     table,
                     found[:, place],
+                    gains,
+                    order,
+                    lanes,
                 )
     dismiss(crew)
     withdraw(posts)
@@ -130,9 +134,8 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
         segment = (bounds[block], bounds[block + 1])
         feature, cut = cut_of(tree, leaf, table[2])
-        sizes = divide(order, table[0][feature], segment, cut, gains[1], scratch[segment[0] : segment[1]])
-        for field in range(3):
-            divided[block, field] = sizes[field]
+        sizes = divide(order, table[0][feature], segment, cut, scratch[segment[0] : segment[1]])
+        divided[block, 0], divided[block, 1] = sizes
     elif control[ACTION] == ROOT:
         began = read_clock(times)
         _build(hists[0], table, gains, order, lanes, features)
@@ -175,19 +178,15 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 @step
 def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
-    """Partition the rows of the leaf that control names; returns the first right position and the left rows' mass."""
+    """Partition the rows of the leaf that control names; returns the first right position."""
     order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
     n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
-        return partition(order, table[0][feature], (segment[0], segment[1]), cut, gains[1], scratch)
+        return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
     _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
-    middle = join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
-    left_mass = np.int64(0)
-    for block in range(n_blocks):
-        left_mass += divided[block, LEFT_MASS]
-    return middle, left_mass
+    return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
 
 
 @step
@@ -276,7 +275,19 @@ def _search(objective, hist, table, sums, features, found):  # type: ignore[no-u
 
 
 @step
-def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-untyped-def]
+def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
+    """What the leaf's best cut gains. What is more than rounding of all rows is more than that of its own, so these are
+    hardly ever added up."""
+    cut_value, own_value = tree.records[leaf, VALUE], tree.values[leaf]
+    gain = gain_of(cut_value, own_value, gains[2])
+    if gain > 0 or cut_value == NO_CUT or cut_value <= own_value:
+        return gain
+    rows = order[tree.segments[leaf, 0] : tree.segments[leaf, 1]]
+    return gain_of(cut_value, own_value, absolute_sum(gains[0], width_of(lanes), tree.sums.shape[1] - 1, rows))
+
+
+@step
+def _combine(tree, leaf, hists, slots, taken, table, found, gains, order, lanes):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0
     for block in range(1, found.shape[0]):
@@ -292,7 +303,7 @@ def _combine(tree, leaf, hists, slots, taken, table, found):  # type: ignore[no-
             record,
             record[RECORD_FIELDS:],
         )
-    note_best_cut(tree, leaf, tree.masses[leaf])
+    tree.gains[leaf] = _gain(tree, leaf, gains, order, lanes)
     if tree.gains[leaf] == 0:
         taken[slots[leaf]] = 0  # never split: its histogram is of no use
         slots[leaf] = NO_SLOT

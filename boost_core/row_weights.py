@@ -75,23 +75,22 @@ def new_gains(n_rows: int, n_channels: int, copies: Integers | None) -> NDArray[
 
 
 @kernel
-def _weigh(values, mass, copies, n_channels, start, stop, sums):  # type: ignore[no-untyped-def]
-    """values (gains and count), mass (IN/OUT) of rows start..stop times their copies; sums (IN/OUT, int64 [n_channels])
-    += absolute gains."""
+def _weigh(values, copies, n_channels, start, stop, sums):  # type: ignore[no-untyped-def]
+    """values (gains and count; IN/OUT) of rows start..stop times their copies; sums (IN/OUT, int64 [n_channels]) +=
+    absolute gains."""
     for i in range(start, stop):
         for c in range(n_channels + 1):
             values[i, c] *= copies[i]
         for c in range(n_channels):
             sums[c] += abs(values[i, c])
-        mass[i] *= copies[i]
 
 
-def weigh(values: NDArray[np.signedinteger], mass: Integers, copies: Integers, n_channels: int, team: Team) -> Integers:
-    """Make gains of one copy a row (values, mass: IN/OUT) those of all copies; returns each channel's absolute sum."""
+def weigh(values: NDArray[np.signedinteger], copies: Integers, n_channels: int, team: Team) -> Integers:
+    """Make gains of one copy a row (values: IN/OUT) those of all copies; returns each channel's absolute sum."""
 
     def part(start: int, stop: int) -> Integers:
         sums = np.zeros(n_channels, np.int64)
-        _weigh(values, mass, copies, n_channels, start, stop, sums)
+        _weigh(values, copies, n_channels, start, stop, sums)
         return sums
 
     n_rows = values.shape[0]

@@ -92,19 +92,18 @@ def _draw_rows(start, numbers, draws):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep(gains, draws, below, start, stop, kept):  # type: ignore[no-untyped-def]
-    """kept (OUT) = gains of rows start..stop whose draw is below, 0 for others; both (values [n, padded], mass [n]).
+def _keep(values, n_channels, draws, below, start, stop, kept):  # type: ignore[no-untyped-def]
+    """kept (OUT) = values [n, padded] of rows start..stop whose draw is below, 0 for others.
 
-    Returns the sum of the masses.
+    Returns the sum of the absolute gains that are kept.
     """
-    values, mass = gains
     total = np.int64(0)
     for i in range(start, stop):
         inside = draws[i] < below
         for c in range(values.shape[1]):
-            kept[0][i, c] = values[i, c] if inside else 0
-        kept[1][i] = mass[i] if inside else 0
-        total += kept[1][i]
+            kept[i, c] = values[i, c] if inside else 0
+        for c in range(n_channels):
+            total += abs(np.int64(kept[i, c]))
     return total
 
 
@@ -150,12 +149,10 @@ class Sampler:
     def _below(self, matrix: GainMatrix, below: int) -> GainMatrix:
         if isinstance(matrix, SparseGains):
             return matrix.only(self._draws < below)
-        values, mass = np.empty_like(matrix.values), np.empty_like(matrix.mass)
-        whole, kept, n_rows = (matrix.values, matrix.mass), (values, mass), values.shape[0]
-        parts = self._grower.team.over(
-            n_rows, values.size, lambda a, b: int(_keep(whole, self._draws, below, a, b, kept))
-        )
-        return replace(matrix, values=values, mass=mass, total_mass=sum(parts))
+        values = np.empty_like(matrix.values)
+        state = (matrix.values, matrix.n_channels, self._draws, below)
+        parts = self._grower.team.over(values.shape[0], values.size, lambda a, b: int(_keep(*state, a, b, values)))
+        return replace(matrix, values=values, total_mass=sum(parts))
 
     def revalued(self, fitted: Fitted, matrix: GainMatrix, learner: object) -> Fitted:
         """The weak learner with its value on all rows of all members, where it was fitted to some."""

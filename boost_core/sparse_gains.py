@@ -87,9 +87,20 @@ def _sort_hot(rows, hot, places, of_row, gains):  # type: ignore[no-untyped-def]
             of_row[place], gains[place] = i, hot.gains[e]
 
 
+@kernel
+def mass_of(mass, rows):  # type: ignore[no-untyped-def]
+    """Sum of the masses of some rows."""
+    total = np.int64(0)
+    for k in range(rows.shape[0]):
+        total += mass[rows[k]]
+    return total
+
+
 @dataclass(frozen=True)
 class SparseGains(GainMatrix):
-    """Fixed-point gains of one member's rows; `values` is empty, `mass` is that of the whole gain matrix.
+    """Fixed-point gains of one member's rows; `values` is empty.
+
+    mass: int64 [n_rows], sum of the row's absolute gains in the whole gain matrix.
 
     cold: columns are class indices; hot: columns are places in hot_classes, int32, ascending, the same on all members.
     counts: int64 [n_rows], how often each row counts: 1, or its copies, 0 for rows left out. All of a row is times its
@@ -97,6 +108,7 @@ class SparseGains(GainMatrix):
     rows that count: a tree's sum of the gains as stored is larger by that.
     """
 
+    mass: Integers = field(kw_only=True)
     cold: Entries = field(kw_only=True)
     hot: Entries = field(kw_only=True)
     hot_classes: Labels = field(kw_only=True)

@@ -30,7 +30,7 @@ from boost_core.cut import (
 )
 from boost_core.kernel_times import HISTOGRAMS, PARTITION, SEARCH
 from boost_core.shard import Shard
-from boost_core.sparse_gains import SparseGains
+from boost_core.sparse_gains import SparseGains, mass_of
 from boost_core.sparse_search import (
     NOTHING,
     count_entries,
@@ -136,9 +136,9 @@ class SparseMember:
         feature, kind, last_left, missing_left = (int(leaf.record[f]) for f in (FEATURE, KIND, BIN, MISSING_LEFT))
         cut = (kind, last_left, int(self.binning.n_thresholds[feature]) + 1, bool(missing_left))
         segment = (leaf.start, leaf.stop)
-        state = (self.order, self.shard.bins[feature], segment, cut, mass, self.scratch)
-        middle, left_mass = self.team.timed(PARTITION, partition, *state)
-        return int(middle), int(left_mass)
+        state = (self.order, self.shard.bins[feature], segment, cut, self.scratch)
+        middle = int(self.team.timed(PARTITION, partition, *state))
+        return middle, int(self.team.timed(PARTITION, mass_of, mass, self.order[leaf.start : middle]))
 
 
 class _SparseGrowing:

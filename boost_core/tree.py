@@ -39,17 +39,16 @@ class GrowingTree(NamedTuple):
     """Leaves by index, room for max_leaves of them, and the nodes taken so far. All int64 but payload (int32).
 
     segments [max_leaves, 2]: the leaf's local rows are order[start:stop]; sums [max_leaves, n_channels + 1] over all
-    members; values, gains, masses [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it), sum of
-    its rows' absolute gains on this member; records [max_leaves, fields]: its best cut (cut.py); payload
-    [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS]; parents [max_leaves, 2]: the (node, column) that points
-    to the leaf, -1 for the root; depths [max_leaves]: cuts above the leaf; counts [3]: leaves, nodes, greatest depth.
+    members; values, gains [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it); records
+    [max_leaves, fields]: its best cut (cut.py); payload [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS];
+    parents [max_leaves, 2]: the (node, column) that points to the leaf, -1 for the root; depths [max_leaves]: cuts
+    above the leaf; counts [3]: leaves, nodes, greatest depth.
     """
 
     segments: Integers
     sums: Integers
     values: Integers
     gains: Integers
-    masses: Integers
     records: Integers
     payload: NDArray[np.int32]
     nodes: Integers
@@ -65,7 +64,6 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -
         sums=np.zeros((max_leaves, n_channels + 1), np.int64),
         values=np.zeros(max_leaves, np.int64),
         gains=np.zeros(max_leaves, np.int64),
-        masses=np.zeros(max_leaves, np.int64),
         records=np.zeros((max_leaves, RECORD_FIELDS + n_channels + 1), np.int64),
         payload=np.zeros((max_leaves, n_outputs), np.int32),
         nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),

@@ -9,7 +9,6 @@ from boost_core.cut import (
     MISSING_LEFT,
     NO_CUT,
     RECORD_FIELDS,
-    VALUE,
 )
 from boost_core.jit import step
 from boost_core.objective import set_leaves, set_root
@@ -17,15 +16,14 @@ from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGH
 
 
 @step
-def start_tree(tree, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
-    """Leaf 0 holds all rows; sums over all members, mass of this member."""
+def start_tree(tree, objective, n_rows, sums):  # type: ignore[no-untyped-def]
+    """Leaf 0 holds all rows; sums over all members."""
     n_channels = sums.shape[0] - 1
     tree.segments[0, 0] = 0
     tree.segments[0, 1] = n_rows
     for c in range(n_channels + 1):
         tree.sums[0, c] = sums[c]
     tree.values[0] = set_root(objective, sums, n_channels, tree.payload[0])
-    tree.masses[0] = mass
     tree.gains[0] = 0
     tree.parents[0, 0] = -1
     tree.depths[0] = 0
@@ -68,12 +66,6 @@ def best_leaf(tree):  # type: ignore[no-untyped-def]
 
 
 @step
-def note_best_cut(tree, leaf, mass):  # type: ignore[no-untyped-def]
-    """Set a leaf's gain from its record; mass: its absolute gains over all members. The leaf may be split."""
-    tree.gains[leaf] = gain_of(tree.records[leaf, VALUE], tree.values[leaf], mass)
-
-
-@step
 def may_split(tree, leaf):  # type: ignore[no-untyped-def]
     """Whether a leaf is above the greatest depth."""
     return tree.depths[leaf] < tree.counts[MAX_DEPTH]
@@ -88,10 +80,10 @@ def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
 
 
 @step
-def split(tree, objective, leaf, middle, left_mass):  # type: ignore[no-untyped-def]
+def split(tree, objective, leaf, middle):  # type: ignore[no-untyped-def]
     """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
 
-    middle: where the right child's rows begin, once the leaf's rows are partitioned; left_mass: of the left ones.
+    middle: where the right child's rows begin, once the leaf's rows are partitioned.
     """
     record = tree.records[leaf]
     new, node = tree.counts[N_LEAVES], tree.counts[N_NODES]
@@ -103,8 +95,6 @@ def split(tree, objective, leaf, middle, left_mass):  # type: ignore[no-untyped-
     for c in range(tree.sums.shape[1]):
         tree.sums[new, c] = tree.sums[leaf, c] - record[RECORD_FIELDS + c]
         tree.sums[leaf, c] = record[RECORD_FIELDS + c]
-    tree.masses[new] = tree.masses[leaf] - left_mass
-    tree.masses[leaf] = left_mass
     n_channels = tree.sums.shape[1] - 1
     payloads = (tree.payload[leaf], tree.payload[new])
     values = set_leaves(objective, tree.sums[leaf], tree.sums[new], n_channels, payloads[0], payloads[1])

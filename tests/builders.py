@@ -335,8 +335,7 @@ def gain_matrix_of(values: NDArray[np.int64]) -> GainMatrix:
     padded = np.zeros((n_rows, width_for(n_channels + 1)), np.int32)
     padded[:, :n_channels] = values
     padded[:, n_channels] = 1
-    mass = np.abs(values).sum(axis=1).astype(np.int64)
-    return GainMatrix(padded, mass, n_channels, 0, int(mass.sum()))
+    return GainMatrix(padded, n_channels, 0, int(np.abs(values).sum()))
 
 
 def random_codes(random: np.random.Generator, n_rows: int, sizes: Sequence[tuple[int, bool]]) -> BinnedCodes:

@@ -98,8 +98,8 @@ def _peak(scores, labels, lag, units, start, stop):  # type: ignore[no-untyped-d
 
 
 @kernel
-def _fill(scores, labels, copies, tables, exponents, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of one copy of rows[0]..rows[1]; returns the sums of absolute gains (of one copy a row)
+def _fill(scores, labels, copies, tables, exponents, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of one copy of rows[0]..rows[1]; returns the sums of absolute gains (of one copy a row)
     and, of all copies, of the potentials in units of the largest a and of w.
 
     tables = (lag, units, rise, shrunk, share), float64 [K, K]; exponents = (2**scale, shift in units of an exponent);
@@ -120,21 +120,20 @@ def _fill(scores, labels, copies, tables, exponents, rows, values, mass):  # typ
                 weights[i - tile, c] = ieee_math.exp(min(exponent, 0.0))
         for i in range(tile, stop):
             y = labels[i]
-            own_gain, row_held, row_potential, row_mass = 0.0, 0.0, 0.0, np.int64(0)
+            own_gain, row_held, row_potential = 0.0, 0.0, 0.0
             for c in range(n_columns):
                 if c != y:
                     weight = weights[i - tile, c]
                     gain = ieee_math.round_half_even(weight * rise[y, c] * factor)
                     values[i, c] = -gain
-                    row_mass += gain
+                    absolute += gain
                     own_gain += np.float64(gain) * shrunk[y, c]
                     row_held += weight * factor
                     row_potential += weight * share[y, c] * factor
             gain = ieee_math.round_half_even(own_gain)
             values[i, y] = gain
             values[i, n_columns] = 1
-            mass[i] = row_mass + gain
-            absolute += mass[i]
+            absolute += gain
             often = copies[i] if copies.shape[0] > 0 else np.int64(1)
             held += often * ieee_math.round_half_even(row_held)
             potential += often * ieee_math.round_half_even(row_potential)
@@ -159,7 +158,6 @@ class BaselinePairs:
         self._copies, self._baseline = problem.copies, baseline
         self._rounds, self._round = problem.rounds, 0
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
         ln_a, some = baseline.ln_a, np.flatnonzero(problem.class_counts)
         others = ~np.eye(self.n_columns, dtype=np.bool_)
         self._ln_largest = float(ln_a[some][others[some]].max())
@@ -197,14 +195,14 @@ class BaselinePairs:
         state = (scores.values, self._labels, often, (self._lag(), self._units, *self._shares), exponents)
 
         def part(start: int, stop: int) -> tuple[int, ...]:
-            return tuple(int(each) for each in _fill(*state, (start, stop), self._values, self._mass))
+            return tuple(int(each) for each in _fill(*state, (start, stop), self._values))
 
         sums = self._team.over(n_rows, 8 * n_rows * n_columns, part)
         absolute, potential, held = (sum(each[k] for each in sums) for k in range(3))
         if self._copies is not None:
-            absolute = int(weigh(self._values, self._mass, self._copies, n_columns, self._team).sum())
+            absolute = int(weigh(self._values, self._copies, n_columns, self._team).sum())
         totals = np.array([absolute, potential, held, *self._by_class().reshape(-1)], np.int64)
-        return Gains(GainMatrix(self._values, self._mass, n_columns, scale, absolute), totals, shift)
+        return Gains(GainMatrix(self._values, n_columns, scale, absolute), totals, shift)
 
     def _by_class(self) -> Integers:
         def part(start: int, stop: int) -> Integers:

@@ -19,8 +19,8 @@ from boost_core.scores import UNIT, Scores
 
 
 @kernel
-def _project(pairs, labels, codes, kinds, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): the gradient's component w(i) = 0.5 sum_k q(i,k) (Y[y] - Y[k]) of rows[0]..rows[1].
+def _project(pairs, labels, codes, kinds, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): the gradient's component w(i) = 0.5 sum_k q(i,k) (Y[y] - Y[k]) of rows[0]..rows[1].
 
     pairs: gains of all classes, of all of a row's copies; codes [3]: Y of each kind of classes; kinds [n_classes].
     Returns the sum of |w|.
@@ -42,8 +42,7 @@ def _project(pairs, labels, codes, kinds, rows, values, mass):  # type: ignore[n
         gain = ieee_math.round_half_even(0.5 * slope) * copies
         values[i, 0] = gain
         values[i, 1] = copies
-        mass[i] = abs(gain)
-        absolute += mass[i]
+        absolute += abs(gain)
     return absolute
 
 
@@ -71,7 +70,6 @@ class CDMCBoost(MarginDescent):
         self._n_components = self.n_columns - 1
         self._component, self._skipped = 0, 0
         self._slopes = new_gains(n_rows, 1, problem.copies)
-        self._slope_mass = np.zeros(n_rows, np.int64)
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gradient's component whose turn it is; peaks: the greatest exponent over all members."""
@@ -88,13 +86,13 @@ class CDMCBoost(MarginDescent):
 
     def _projected(self, gains: Gains) -> Gains:
         codes, kind = component(self._component, self.n_columns), kinds(self._component, self.n_columns)
-        values, mass, n_rows = self._slopes, self._slope_mass, self._labels.shape[0]
+        values, n_rows = self._slopes, self._labels.shape[0]
 
         def part(start: int, stop: int) -> int:
-            return int(_project(self._values, self._labels, codes, kind, (start, stop), values, mass))
+            return int(_project(self._values, self._labels, codes, kind, (start, stop), values))
 
         absolute = sum(self._team.over(n_rows, n_rows * self.n_columns, part))
-        return replace(gains, matrix=GainMatrix(values, mass, 1, gains.matrix.scale, absolute))
+        return replace(gains, matrix=GainMatrix(values, 1, gains.matrix.scale, absolute))
 
     def line(self, fitted: Fitted) -> Line:
         """Outputs g Y[k,j]: votes g = +-1, or real g of at most 1."""

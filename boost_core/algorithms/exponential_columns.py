@@ -43,13 +43,12 @@ def _peaks(scores, labels, code, start, stop, peaks):  # type: ignore[no-untyped
 
 
 @kernel
-def _fill(scores, labels, tables, shifts, rows, gains, totals):  # type: ignore[no-untyped-def]
-    """gains = (values, mass) (OUT) of rows[0]..rows[1]; totals (IN/OUT, int64 [c]): sums of absolute gains.
+def _fill(scores, labels, tables, shifts, rows, values, totals):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1]; totals (IN/OUT, int64 [c]): sums of absolute gains.
 
     tables = (code int8 [k, c], weights float64 [k, c] times 2**scale of the column); shifts float64 [c].
     """
     code, weights = tables
-    values, mass = gains
     n_columns = scores.shape[1]
     powers = np.empty(TILE_ROWS * n_columns)
     for tile in range(rows[0], rows[1], TILE_ROWS):
@@ -63,14 +62,11 @@ def _fill(scores, labels, tables, shifts, rows, gains, totals):  # type: ignore[
             powers[k] = ieee_math.exp(min(powers[k], 0.0))
         for i in range(tile, stop):
             signs, weight = code[labels[i]], weights[labels[i]]
-            row_mass = np.int64(0)
             for c in range(n_columns):
                 gain = ieee_math.round_half_even(powers[(i - tile) * n_columns + c] * weight[c])
                 values[i, c] = np.int64(signs[c]) * gain
                 totals[c] += gain
-                row_mass += gain
             values[i, n_columns] = 1
-            mass[i] = row_mass
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,6 @@ class ExponentialColumns:
         self._weights: Floats = np.select([self._code > 0, self._code < 0], [self._initial[1], self._initial[0]], 0.0)
         self._rows = self._rows_of(problem)  # of each column, over all members
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
         self._capped = np.zeros(self.n_columns, np.bool_)  # took the capped step
         self._finished = np.zeros(self.n_columns, np.bool_)  # and has all its rows right
         self._ln_unit = np.zeros(self.n_columns)  # ln of what one unit of a column's gains means
@@ -142,7 +137,7 @@ class ExponentialColumns:
         tables = (self._code, np.ldexp(self._weights, scales))
         columns = self._fill_all(scores, tables, shifts.astype(np.float64))
         total = int(columns.sum())
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, 0, total, Reading.APART)
+        matrix = GainMatrix(self._values, self.n_columns, 0, total, Reading.APART)
         return Gains(matrix, np.concatenate([[total], columns]), 0)
 
     def _scale(self, peaks: Integers, shift: int, column: int) -> int:
@@ -156,14 +151,13 @@ class ExponentialColumns:
     def _fill_all(self, scores: Scores, tables: tuple[NDArray[np.int8], Floats], shifts: Floats) -> Integers:
         def part(start: int, stop: int) -> Integers:
             totals = np.zeros(self.n_columns, np.int64)
-            gains = (self._values, self._mass)
-            _fill(scores.values, self._labels, tables, shifts, (start, stop), gains, totals)
+            _fill(scores.values, self._labels, tables, shifts, (start, stop), self._values, totals)
             return totals
 
         n_rows = self._labels.shape[0]
         totals = np.sum(self._team.over(n_rows, 8 * n_rows * self.n_columns, part), axis=0)
         if self._copies is not None:
-            totals = weigh(self._values, self._mass, self._copies, self.n_columns, self._team)
+            totals = weigh(self._values, self._copies, self.n_columns, self._team)
         return np.asarray(totals)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:

@@ -40,8 +40,8 @@ def _peak(scores, labels, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, labels, factor, shift, rows, values, mass):  # type: ignore[no-untyped-def]
-    """mass (OUT) and the true labels' values (OUT) of rows[0]..rows[1]: D times factor = 2**scale. Returns their sum.
+def _fill(scores, labels, factor, shift, rows, values):  # type: ignore[no-untyped-def]
+    """The true labels' values (OUT) of rows[0]..rows[1]: D times factor = 2**scale. Returns their sum.
 
     The other values stay 0.
     """
@@ -52,14 +52,23 @@ def _fill(scores, labels, factor, shift, rows, values, mass):  # type: ignore[no
         gain = ieee_math.round_half_even(ieee_math.exp(min(exponent, 0.0)) * factor)
         values[i, labels[i]] = gain
         values[i, n_columns] = 1
-        mass[i] = gain
         total += gain
     return total
 
 
 @kernel
-def _right(mass, labels, answers, leaf_of_row):  # type: ignore[no-untyped-def]
-    """A+: the weight of the rows answered right."""
+def _right(values, labels, answers, leaf_of_row):  # type: ignore[no-untyped-def]
+    """A+: the weight of the rows answered right; values: [n, padded]."""
+    right = np.int64(0)
+    for i in range(labels.shape[0]):
+        if answers[leaf_of_row[i]] == labels[i]:
+            right += values[i, labels[i]]
+    return right
+
+
+@kernel
+def _right_of(mass, labels, answers, leaf_of_row):  # type: ignore[no-untyped-def]
+    """The same from D of every row, int64 [n]."""
     right = np.int64(0)
     for i in range(labels.shape[0]):
         if answers[leaf_of_row[i]] == labels[i]:
@@ -81,7 +90,7 @@ class ExponentialHits:
         self.sparse = keeps_sparse(problem.weak_learner, self.n_columns)
         self._hits = SparseHits(problem) if self.sparse else None
         self._values = new_gains(0 if self.sparse else n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
+        self._mass = np.zeros(n_rows if self.sparse else 0, np.int64)  # D of every row, beside lists
 
     @staticmethod
     def refusal(n_classes: int) -> str | None:
@@ -107,13 +116,13 @@ class ExponentialHits:
 
         def part(start: int, stop: int) -> int:
             rows = (start, stop)
-            return int(_fill(scores.values, self._labels, factor, float(shift), rows, self._values, self._mass))
+            return int(_fill(scores.values, self._labels, factor, float(shift), rows, self._values))
 
         n_rows = self._labels.shape[0]
         total = sum(self._team.over(n_rows, 8 * n_rows, part))
         if self._copies is not None:
-            total = int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total)
+            total = int(weigh(self._values, self._copies, self.n_columns, self._team).sum())
+        matrix = GainMatrix(self._values, self.n_columns, scale, total)
         return Gains(matrix, np.array([total], np.int64), shift)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
@@ -124,7 +133,9 @@ class ExponentialHits:
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """A+ on this member's rows. The tree's own value need not be it: it may have grown by impurity."""
         tree = fitted.parts[0].tree
-        return np.array([_right(self._mass, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row)], np.int64)
+        said = (self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row)
+        right = _right_of(self._mass, *said) if self.sparse else _right(self._values, *said)
+        return np.array([right], np.int64)
 
     def along(self, edge: float, ln_odds: float, totals: Integers, outcomes: Integers) -> Step:
         """The step alpha = ln((1 - err) / err) + ln_odds, at most twice the cap of half-steps."""

@@ -74,9 +74,7 @@ class ExponentialOdds(ExponentialVotes):
         values, n_labels = votes.matrix.values, self.n_columns
         n_rows = values.shape[0]
         self._team.over(n_rows, n_rows * n_labels, lambda a, b: _part(values, n_labels, a, b, self._pairs))
-        matrix = GainMatrix(
-            self._pairs, votes.matrix.mass, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass
-        )
+        matrix = GainMatrix(self._pairs, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass)
         return replace(votes, matrix=matrix, sums=None)  # votes.sums are of other channels
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:

@@ -44,8 +44,8 @@ def _peak(scores, labels, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, labels, exponents, own_share, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1]; a true label's is own_share times the row's P_i.
+def _fill(scores, labels, exponents, own_share, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1]; a true label's is own_share times the row's P_i.
 
     exponents = (2**scale, shift, unit of a score). Returns the sum of absolute gains and that of all P_i.
     """
@@ -74,30 +74,38 @@ def _fill(scores, labels, exponents, own_share, rows, values, mass):  # type: ig
             own_gain = ieee_math.round_half_even(np.float64(row_mass) * own_share)
             row[labels[i]] = own_gain
             out[i * n_padded + n_columns] = 1
-            mass[i] = row_mass + own_gain
-            absolute += mass[i]
+            absolute += row_mass + own_gain
             total += row_mass
     return absolute, total
 
 
 @kernel
-def _pair_sum(values, mass, labels):  # type: ignore[no-untyped-def]
-    """Sum of all P_i: of the absolute gains of the wrong labels."""
-    total = np.int64(0)
-    for i in range(labels.shape[0]):
-        total += mass[i] - values[i, labels[i]]
+def _pairs_of(row, label, n_columns):  # type: ignore[no-untyped-def]
+    """P_i: the sum of the absolute gains of a row's wrong labels."""
+    total = np.int64(row[label])
+    for c in range(n_columns):
+        total -= row[c]
     return total
 
 
 @kernel
-def _outcomes(values, mass, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
+def _pair_sum(values, n_columns, labels):  # type: ignore[no-untyped-def]
+    """Sum of all P_i."""
+    total = np.int64(0)
+    for i in range(labels.shape[0]):
+        total += _pairs_of(values[i], labels[i], n_columns)
+    return total
+
+
+@kernel
+def _outcomes(values, n_columns, labels, answers, leaf_of_row, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [2]): A+ = sum of P_i over rows answered right, A- = sum of E(i, answer) over the others."""
     for i in range(labels.shape[0]):
-        gain = values[i, answers[leaf_of_row[i]]]
-        if answers[leaf_of_row[i]] == labels[i]:
-            sums[0] += mass[i] - gain  # the other gains' absolute sum is P_i
+        answer = answers[leaf_of_row[i]]
+        if answer == labels[i]:
+            sums[0] += _pairs_of(values[i], answer, n_columns)
         else:
-            sums[1] -= gain
+            sums[1] -= values[i, answer]
 
 
 class ExponentialPairs:
@@ -119,7 +127,6 @@ class ExponentialPairs:
         self.sparse = self.may_be_sparse and keeps_sparse(problem.weak_learner, self.n_columns)
         self._pairs = SparsePairs(problem) if self.sparse else None
         self._values = new_gains(0 if self.sparse else n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
         self.ln_initial = ln(self.n_columns - 1)
 
     @staticmethod
@@ -147,16 +154,16 @@ class ExponentialPairs:
 
         def part(start: int, stop: int) -> tuple[int, int]:
             rows = (start, stop)
-            found = _fill(scores.values, self._labels, exponents, own_share, rows, self._values, self._mass)
+            found = _fill(scores.values, self._labels, exponents, own_share, rows, self._values)
             return int(found[0]), int(found[1])
 
         n_rows = self._labels.shape[0]
         sums = self._team.over(n_rows, 8 * n_rows * self.n_columns, part)
         absolute, total = (sum(each[k] for each in sums) for k in range(2))
         if self._copies is not None:
-            absolute = int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
-            total = int(_pair_sum(self._values, self._mass, self._labels))
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, absolute)
+            absolute = int(weigh(self._values, self._copies, self.n_columns, self._team).sum())
+            total = int(_pair_sum(self._values, self.n_columns, self._labels))
+        matrix = GainMatrix(self._values, self.n_columns, scale, absolute)
         return Gains(matrix, np.array([absolute, total], np.int64), shift)
 
     def own_share(self) -> float:
@@ -173,7 +180,7 @@ class ExponentialPairs:
             return self._pairs.outcomes(fitted)
         sums = np.zeros(2, np.int64)
         tree = fitted.parts[0].tree
-        _outcomes(self._values, self._mass, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)
+        _outcomes(self._values, self.n_columns, self._labels, tree.payload[:, 0].copy(), tree.leaf_of_row, sums)
         return sums
 
     def taken(self, fitted: Fitted, step: Step) -> None:

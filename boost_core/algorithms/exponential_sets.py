@@ -37,8 +37,8 @@ def _peaks(scores, sets, sizes, grouped, rows, peaks):  # type: ignore[no-untype
 
 
 @kernel
-def _fill(scores, sets, sizes, tables, shift, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1]; tables = (by_size times 2**scale, by_label). Returns their sum."""
+def _fill(scores, sets, sizes, tables, shift, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1]; tables = (by_size times 2**scale, by_label). Returns their sum."""
     by_size, by_label = tables
     n_columns = scores.shape[1]
     total = np.int64(0)
@@ -49,15 +49,12 @@ def _fill(scores, sets, sizes, tables, shift, rows, values, mass):  # type: igno
             powers[c] = (exponent - shift) * UNIT
         for c in range(n_columns):
             powers[c] = ieee_math.exp(min(powers[c], 0.0))
-        row_mass = np.int64(0)
         for c in range(n_columns):
             sign = np.int64(sets[i, c])
             gain = ieee_math.round_half_even(powers[c] * (by_size[sign, sizes[i]] * by_label[sign, c]))
             values[i, c] = gain if sign == 1 else -gain
-            row_mass += gain
+            total += gain
         values[i, n_columns] = 1
-        mass[i] = row_mass
-        total += row_mass
     return total
 
 
@@ -90,14 +87,13 @@ class SetVotes(ExponentialVotes):
         tables = (np.ldexp(self._weights.by_size, scale), self._weights.by_label)
 
         def part(start: int, stop: int) -> int:
-            rows, out = (start, stop), (self._values, self._mass)
-            return int(_fill(scores.values, self._sets, self._sizes, tables, shift, rows, *out))
+            return int(_fill(scores.values, self._sets, self._sizes, tables, shift, (start, stop), self._values))
 
         n_rows = self._sets.shape[0]
         total = sum(self._team.over(n_rows, 8 * self._sets.size, part))
         if self._copies is None:
             return total, None
-        return int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum()), None
+        return int(weigh(self._values, self._copies, self.n_columns, self._team).sum()), None
 
 
 class SetOdds(ExponentialOdds, SetVotes):

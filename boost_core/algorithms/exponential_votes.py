@@ -79,8 +79,8 @@ def _largest(peaks, shift, initial):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
+def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
 
     Returns the sum of absolute gains. A tile's gains are computed in one flat loop, since short inner loops over the
     labels would leave most vector lanes empty; every label is first taken for a wrong one, without branches, and the
@@ -115,7 +115,6 @@ def _fill(scores, targets, weights, shift, rows, values, mass):  # type: ignore[
                 out[row + target] = gain
                 row_mass += gain - np.int64(gains[first + target])
             out[row + n_columns] = 1
-            mass[i] = row_mass
             total += row_mass
     return total
 
@@ -128,7 +127,6 @@ class _Fill(NamedTuple):
     weights: Floats
     shift: float
     values: NDArray[np.signedinteger]
-    mass: Integers
     lanes: Lanes
     totals: Integers
     sums: Integers
@@ -137,7 +135,7 @@ class _Fill(NamedTuple):
 @implements(do_part, _Fill)
 def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
     rows, values = (start, stop), task.values
-    task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values, task.mass)
+    task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values)
     sums = np.zeros(values.shape[1], np.int64)  # rows of task.sums share cache lines, which threads would fight for
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
     for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
@@ -167,7 +165,6 @@ class ExponentialVotes:
         self._team, self._copies = problem.team, problem.copies
         self._reading = reading
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponents -Y F in score units, int64 [2 * n_columns]."""
@@ -193,7 +190,7 @@ class ExponentialVotes:
         shift = int(by_sign.max())
         scale = scale_for(float(_largest(by_sign, shift, initial)), self._n_pairs)
         total, sums = self._fill_all(scores, scale, float(shift))
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total, self._reading)
+        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
         return Gains(matrix, np.array([total], np.int64), shift, sums)
 
     def _initial_of(self) -> Floats:
@@ -208,12 +205,12 @@ class ExponentialVotes:
         n_blocks = self._team.blocks(n_rows, work)
         totals, sums = np.empty(n_blocks, np.int64), np.empty((n_blocks, values.shape[1]), np.int64)
         lanes = lanes_for(values.shape[1])
-        task = _Fill(scores.values, self._targets, weights, shift, values, self._mass, lanes, totals, sums)
+        task = _Fill(scores.values, self._targets, weights, shift, values, lanes, totals, sums)
         self._team.share(task, n_rows, work)
         if self._copies is None:
             whole = sums[0] if n_blocks == 1 else np.add.reduce(sums)
             return sum(totals.tolist()), whole[: self.n_columns + 1]
-        return int(weigh(values, self._mass, self._copies, self.n_columns, self._team).sum()), None
+        return int(weigh(values, self._copies, self.n_columns, self._team).sum()), None
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of sum W from the integer sum of all members' absolute gains."""

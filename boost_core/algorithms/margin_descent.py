@@ -142,14 +142,14 @@ class MarginDescent(ExponentialPairs):
         def part(start: int, stop: int) -> Integers:
             rows = (start, stop)
             found = margin_losses.fill(
-                logistic, scores.values, self._labels, units, rows, self._row_copies, self._values, self._mass
+                logistic, scores.values, self._labels, units, rows, self._row_copies, self._values
             )
             return np.array(found, np.int64)
 
         totals = np.sum(self._team.over(n_rows, 16 * n_rows * self.n_columns, part), axis=0)
         if self._copies is not None:
-            weigh(self._values, self._mass, self._copies, self.n_columns, self._team)
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, int(totals[0]))
+            weigh(self._values, self._copies, self.n_columns, self._team)
+        matrix = GainMatrix(self._values, self.n_columns, scale, int(totals[0]))
         return Gains(matrix, totals, 0)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:

@@ -80,8 +80,8 @@ def _tangent(margins, own, weights, curves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill(logistic, scores, labels, units, rows, copies, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1], -weight at a wrong class and their sum at the true one.
+def fill(logistic, scores, labels, units, rows, copies, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1], -weight at a wrong class and their sum at the true one.
 
     units = (factor of gains, factor of losses, half a unit of a score). Returns the sums of absolute gains, of absolute
     weights and of losses, each row's times its copies (int64 [n], or [0] for one a row); the gains are those of one.
@@ -103,9 +103,8 @@ def fill(logistic, scores, labels, units, rows, copies, values, mass):  # type: 
             size += abs(gain)
         values[i, own] = total
         values[i, n_classes] = 1
-        mass[i] = size + abs(total)
         n_copies = copies[i] if copies.shape[0] > 0 else np.int64(1)
-        absolute += mass[i] * n_copies
+        absolute += (size + abs(total)) * n_copies
         weighed += size * n_copies
         lost += ieee_math.round_half_even(loss * loss_factor) * n_copies
     return absolute, weighed, lost

@@ -54,8 +54,8 @@ def _accumulate(values, labels, n_columns, use_max, bounds):  # type: ignore[no-
 
 
 @kernel
-def _sample(start, n_draws, total, spans, bounds, gains, use_max, counts, mass):  # type: ignore[no-untyped-def]
-    """counts [n, padded], mass [n] (OUT): how often each of this member's labelled examples is drawn; returns the sum.
+def _sample(start, n_draws, total, spans, bounds, gains, use_max, counts):  # type: ignore[no-untyped-def]
+    """counts [n, padded] (OUT): how often each of this member's labelled examples is drawn; returns the sum.
 
     spans int64 [ranges, 2]: where a row range's sums begin in all members' and in this member's (bounds); a last
     entry of the latter ends them. gains = (values, labels, number of columns).
@@ -72,7 +72,6 @@ def _sample(start, n_draws, total, spans, bounds, gains, use_max, counts, mass):
                 i = np.searchsorted(bounds, local, side="right") - 1
                 label = _label(values[i], labels[i], n_columns, use_max, local - bounds[i])
                 counts[i, label] += 1
-                mass[i] += 1
                 drawn += 1
                 break
     return drawn
@@ -155,7 +154,7 @@ class MulticlassAdaBoost(AdaBoostMM):
             return gains.matrix
         if self._whole is not None:
             return self._whole
-        return replace(gains.matrix, values=self._values, mass=self._mass)
+        return replace(gains.matrix, values=self._values)
 
     def redraw(self, gains: Gains) -> Gains | None:
         """Other examples from the same distribution, unless there were enough retries."""
@@ -172,14 +171,12 @@ class MulticlassAdaBoost(AdaBoostMM):
         bounds = np.empty(labels.shape[0] + 1, np.int64)
         _accumulate(values, labels, n_columns, self._use_max, bounds)
         spans, total = self._spans(bounds)
-        counts, mass = np.zeros_like(values), np.zeros_like(self._mass)
+        counts = np.zeros_like(values)
         counts[:, n_columns] = values[:, n_columns]
         matrix = (values, labels, n_columns)
         with np.errstate(over="ignore"):  # the draws' words wrap around
-            drawn = int(
-                _sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts, mass)
-            )
-        return replace(gains, matrix=replace(gains.matrix, values=counts, mass=mass, total_mass=drawn))
+            drawn = int(_sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts))
+        return replace(gains, matrix=replace(gains.matrix, values=counts, total_mass=drawn))
 
     def _sparsely_drawn(self, whole: SparseGains, start: int) -> SparseGains:
         assert self._pairs is not None

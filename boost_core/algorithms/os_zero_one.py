@@ -63,8 +63,8 @@ class Game(Protocol):
 
 
 @kernel
-def _fill(costs, labels, weights, factor, values, mass, base, sums):  # type: ignore[no-untyped-def]
-    """values, mass, base (OUT) of every row from its costs [n, K]; weights = (p, q), factor = 2**scale.
+def _fill(costs, labels, weights, factor, values, base, sums):  # type: ignore[no-untyped-def]
+    """values, base (OUT) of every row from its costs [n, K]; weights = (p, q), factor = 2**scale.
 
     sums (OUT, int64 [4]): of absolute gains, of base, of all costs, of the true labels' costs.
     """
@@ -76,16 +76,14 @@ def _fill(costs, labels, weights, factor, values, mass, base, sums):  # type: ig
             if c != own:
                 wrong += costs[i, c]
         base[i] = np.int64(np.rint((weights[0] * costs[i, own] + weights[1] * wrong) * factor))
-        mass[i] = 0
         for c in range(n_columns):
             cost = np.int64(np.rint(costs[i, c] * factor))
             values[i, c] = base[i] - cost
-            mass[i] += abs(base[i] - cost)
+            sums[0] += abs(base[i] - cost)
             sums[2] += cost
             if c == own:
                 sums[3] += cost
         values[i, n_columns] = 1
-        sums[0] += mass[i]
         sums[1] += base[i]
 
 
@@ -123,7 +121,7 @@ class OSZeroOne:
         self._q = (1.0 - float(parameters["edge"])) / self.n_columns
         self._p = self._q + float(parameters["edge"])
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
-        self._mass, self._base = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+        self._base = np.zeros(n_rows, np.int64)
         self._costs = np.zeros((n_rows, self.n_columns))
         self._game = _game(str(parameters["loss"]), self._rounds, self.n_columns - 1, self._p)
         self.ln_initial = ln_of(self._game.at_start())
@@ -186,16 +184,16 @@ class OSZeroOne:
         """The gain matrix from the potentials that `peaks` has computed."""
         scale = scale_for(math.ldexp(1.0, int(peaks[0])), self._all_rows * self.n_columns)
         sums = np.zeros(4, np.int64)
-        out = (self._values, self._mass, self._base, sums)
+        out = (self._values, self._base, sums)
         _fill(self._costs, self._labels, (self._p, self._q), float(np.ldexp(1.0, scale)), *out)
         if self._copies is not None:
             sums = self._weighed(self._copies)
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, int(sums[0]))
+        matrix = GainMatrix(self._values, self.n_columns, scale, int(sums[0]))
         return Gains(matrix, sums, 0)
 
     def _weighed(self, copies: Integers) -> Integers:
         """Give every row's numbers their weight; the sums of `_fill` of all copies."""
-        absolute = weigh(self._values, self._mass, copies, self.n_columns, self._team).sum()
+        absolute = weigh(self._values, copies, self.n_columns, self._team).sum()
         self._base *= copies
         costs = self._base[:, None] - self._values[:, : self.n_columns]
         own = costs[np.arange(costs.shape[0]), self._labels]

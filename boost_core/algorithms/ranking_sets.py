@@ -48,15 +48,14 @@ def _peak(scores, sets, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, sets, factor, shift, rows, values, mass):  # type: ignore[no-untyped-def]
-    """values, mass (OUT): gains of rows[0]..rows[1] times factor = 2**scale. Returns the sum of absolute gains."""
+def _fill(scores, sets, factor, shift, rows, values):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1] times factor = 2**scale. Returns the sum of absolute gains."""
     n_columns = scores.shape[1]
     powers, found, total = np.empty(n_columns), np.empty(3, np.int64), np.int64(0)
     for i in range(rows[0], rows[1]):
         _extremes(scores, sets, i, found)
         values[i, :] = 0
         values[i, n_columns] = 1
-        mass[i] = 0
         if found[2] == 0 or found[2] == n_columns:
             continue
         ours, others = 0.0, 0.0
@@ -72,8 +71,7 @@ def _fill(scores, sets, factor, shift, rows, values, mass):  # type: ignore[no-u
         for c in range(n_columns):
             gain = ieee_math.round_half_even(row * powers[c] * (others if sets[i, c] == 1 else ours))
             values[i, c] = gain if sets[i, c] == 1 else -gain
-            mass[i] += gain
-        total += mass[i]
+            total += gain
     return total
 
 
@@ -89,7 +87,6 @@ class RankingSets:
         own = np.array([ranked_mass(sets, problem.copies)], np.int64)
         self._all_rows = max(int(problem.collective.sum(own)[0]), 1)
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
-        self._mass = np.zeros(n_rows, np.int64)
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponent, int64 [1]."""
@@ -104,14 +101,13 @@ class RankingSets:
         factor = float(np.ldexp(1.0, scale))
 
         def part(start: int, stop: int) -> int:
-            rows, out = (start, stop), (self._values, self._mass)
-            return int(_fill(scores.values, self._sets, factor, shift, rows, *out))
+            return int(_fill(scores.values, self._sets, factor, shift, (start, stop), self._values))
 
         n_rows = self._sets.shape[0]
         total = sum(self._team.over(n_rows, 8 * self._sets.size, part))
         if self._copies is not None:
-            total = int(weigh(self._values, self._mass, self._copies, self.n_columns, self._team).sum())
-        matrix = GainMatrix(self._values, self._mass, self.n_columns, scale, total)
+            total = int(weigh(self._values, self._copies, self.n_columns, self._team).sum())
+        matrix = GainMatrix(self._values, self.n_columns, scale, total)
         return Gains(matrix, np.array([total], np.int64), shift)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:

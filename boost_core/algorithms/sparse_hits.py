@@ -72,10 +72,10 @@ class SparseHits:
         total = sum(self._team.over(n_rows, 8 * n_rows, lambda a, b: int(_fill(*state, (a, b), out))))
         return SparseGains(
             np.empty((0, 0), np.int32),
-            mass,
             self._n_classes,
             scale,
             total,
+            mass=mass,
             cold=Entries(self._begin, self._ends[0], self._labels, mass),
             hot=Entries(self._begin, self._ends[1], self._columns, mass),
             hot_classes=hot_classes,

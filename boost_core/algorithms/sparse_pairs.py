@@ -150,10 +150,10 @@ class SparsePairs:
         absolute, total, offset = (sum(each[k] for each in sums) for k in range(3))
         matrix = SparseGains(
             np.empty((0, 0), np.int32),
-            self._mass,
             self._n_classes,
             scale,
             absolute,
+            mass=self._mass,
             cold=self._cold,
             hot=self._hot,
             hot_classes=hot_classes,

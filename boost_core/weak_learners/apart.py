@@ -179,5 +179,4 @@ def _channel(gains: GainMatrix, channel: int) -> GainMatrix:
     values = np.zeros((gains.values.shape[0], width_for(2)), gains.values.dtype)
     values[:, 0] = gains.values[:, channel]
     values[:, 1] = gains.values[:, gains.n_channels]
-    mass = np.abs(values[:, 0].astype(np.int64))
-    return GainMatrix(values, mass, 1, gains.scale, int(mass.sum()))
+    return GainMatrix(values, 1, gains.scale, int(np.abs(values[:, 0].astype(np.int64)).sum()))

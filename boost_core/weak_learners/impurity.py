@@ -85,26 +85,27 @@ def _set_leaves(objective, left, right, n_channels, left_payload, right_payload)
 
 
 @kernel
-def _lift(values, n_channels, start, stop, weights, mass):  # type: ignore[no-untyped-def]
-    """weights, mass (OUT) of rows start..stop: half of each gain above the row's least one."""
+def _lift(values, n_channels, start, stop, weights):  # type: ignore[no-untyped-def]
+    """weights (OUT) of rows start..stop: half of each gain above the row's least one. Returns their sum."""
+    total = np.int64(0)
     for i in range(start, stop):
         least = np.int64(values[i, 0])
         for c in range(1, n_channels):
             least = min(least, np.int64(values[i, c]))
-        mass[i] = 0
         copies = np.int64(values[i, n_channels])
         for c in range(n_channels):
             # half, since the difference of two gains can be twice the greatest, which int32 just does not hold
             weight = np.int64(values[i, c]) - least
             weight = weight >> 1 if copies <= 1 else (weight // copies >> 1) * copies
             weights[i, c] = weight
-            mass[i] += weight
+            total += weight
         weights[i, n_channels] = copies
+    return total
 
 
 def as_weights(gains: GainMatrix, team: Team) -> GainMatrix:
     """The gains of this member's rows as weights of classes, up to a factor."""
-    weights, mass = np.zeros_like(gains.values), np.zeros_like(gains.mass)
-    n_rows = weights.shape[0]
-    team.over(n_rows, weights.size, lambda a, b: _lift(gains.values, gains.n_channels, a, b, weights, mass))
-    return replace(gains, values=weights, mass=mass, total_mass=int(mass.sum()))
+    weights = np.zeros_like(gains.values)
+    state = (gains.values, gains.n_channels)
+    parts = team.over(weights.shape[0], weights.size, lambda a, b: int(_lift(*state, a, b, weights)))
+    return replace(gains, values=weights, total_mass=sum(parts))

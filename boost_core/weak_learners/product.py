@@ -5,6 +5,7 @@
 A product says what a complete tree says whose every level asks one stump's question, so that is what it becomes.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,7 +76,7 @@ class _Fitting:
     def improve(self, factors: list[Tree | None], q: int) -> bool:
         """Replace factor q (factors: IN/OUT) by the best stump, if the product gets better by more than rounding."""
         values = self._times(self._current, factors[q])  # a factor times itself is 1: these are the others alone
-        others = GainMatrix(values, self._gains.mass, self._gains.n_channels, self._gains.scale, self._gains.total_mass)
+        others = replace(self._gains, values=values)
         if values is self._gains.values:
             sums = self._sums
         else:

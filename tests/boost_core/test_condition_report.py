@@ -56,7 +56,7 @@ def test_exact_sums_give_the_figures_of_the_naive_form(seed: int, weighted: bool
     costs[np.arange(n), labels] = costs.min(axis=1) - random.integers(0, 2, n) * 1000
     values = np.zeros((n, K + 3), np.int64 if weighted else np.int32)
     values[:, :K] = -costs
-    matrix = GainMatrix(values, np.abs(costs).sum(axis=1), K, 0, int(np.abs(costs).sum()))
+    matrix = GainMatrix(values, K, 0, int(np.abs(costs).sum()))
     answers = random.integers(0, K, (3, 1)).astype(np.int32)
     fitted = one_tree(Tree(np.empty((0, NODE_FIELDS), np.int64), answers, 0, leaf_of_row), Speech.LABEL)
     with Team(2) as team:

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from boost_core import growth, lone_growth, team
+from boost_core.collective import Alone
 from boost_core.training import TrainingResult
+from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import (
     CONFIGURATIONS,
@@ -15,10 +17,13 @@ from tests.builders import (
     bin_table,
     config_for,
     forest_arrays,
+    gain_matrix_of,
     make_table,
     nested_tree,
+    random_codes,
     reference_options,
     scores_by_round,
+    shard_of,
     shared_figures,
     train_alone,
 )
@@ -114,3 +119,41 @@ def test_all_255_bins_and_missing_values_follow_the_oracle():
     binned = bin_table(replace(table, X=column.reshape(-1, 1)))
     assert binned.codes.max() == 255
     oracle_agrees(binned, Options(max_leaves=4), 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_gains_beside_large_ones_follow_the_oracle(eager_threads: None, seed: int):
+    """Whether a cut is worth it depends on its own leaf's gains: some of these add less than what is rounding of all
+    rows, and are taken, and others are rounding of their own rows, and are not."""
+    random, n_rows = np.random.default_rng(seed), 400
+    case = random_codes(random, n_rows, [(1, False), (3, True), (5, False)])
+    case.codes[0] = np.arange(n_rows) % 2
+    noise = np.where(case.codes[2] < 2, 2, -1) * random.integers(0, 2, n_rows)
+    gains = np.stack([np.full(n_rows, 1 << 30), np.full(n_rows, -(1 << 30)), noise], axis=1)
+    is_small = case.codes[0] == 1
+    bias = np.where(case.codes[2] >= 4, 3, -40)
+    biased = bias[:, None] + random.integers(-4, 5, (n_rows, 3))
+    gains[is_small] = biased[is_small]
+    naive = reference.NaiveGrowth(case.grid(), gains.tolist(), True, 3)
+    wanted = naive.grow(range(n_rows), 9)
+    small = int(np.abs(gains).sum()) >> reference.GAIN_SHIFT
+    assert any(node.best and 0 < node.best[0] - node.value <= small for node in nodes_of(wanted.root))
+    left = [leaf for leaf in wanted.leaves if leaf.best and leaf.best[0] > leaf.value]
+    assert any(not naive.increase(leaf) for leaf in left)
+    shard = shard_of(case.codes, np.zeros(n_rows, np.int32), [(0, n_rows)])
+    sums = np.array([*gains.sum(axis=0), n_rows], np.int64)
+    for threads in (1, 4):
+        with team.Team(threads) as members:
+            grower = growth.Grower(shard, case.binning, Alone(), members)
+            tree = grower.grow(Votes(free=True), gain_matrix_of(gains), sums, 9, 3)
+        assert tree.value == wanted.value
+        assert tree.nodes.shape[0] == len(wanted.leaves) - 1
+        for number, leaf in enumerate(wanted.leaves):
+            assert np.flatnonzero(tree.leaf_of_row == number).tolist() == sorted(leaf.rows)
+
+
+def nodes_of(node: reference.Node) -> list[reference.Node]:
+    """The nodes that were cut."""
+    if node.left is None or node.right is None:
+        return []
+    return [node, *nodes_of(node.left), *nodes_of(node.right)]

@@ -119,7 +119,6 @@ def test_feature_slices_cover_every_feature_once(size: int):
 def test_partition_keeps_the_order_on_both_sides(seed: int):
     case, gains, random = random_case(seed)
     grid, n_rows = case.grid(), len(gains)
-    mass = np.abs(gains).sum(axis=1)
     order = random.permutation(n_rows).astype(np.int32)
     start, stop = sorted(int(x) for x in random.integers(0, n_rows + 1, 2))
     for cut in reference.candidates(grid, range(n_rows)):
@@ -127,15 +126,12 @@ def test_partition_keeps_the_order_on_both_sides(seed: int):
         left, right = reference.partition(grid, order[start:stop].tolist(), cut)
         got = order.copy()
         missing_code = int(case.binning.n_thresholds[feature]) + 1
-        middle, left_mass = partition(
-            got, case.codes[feature], (start, stop), (kind, last_left, missing_code, missing_left), mass,
-            np.empty(n_rows, np.int32),
-        )  # fmt: skip
+        how = (kind, last_left, missing_code, missing_left)
+        middle = partition(got, case.codes[feature], (start, stop), how, np.empty(n_rows, np.int32))
         assert got[start:middle].tolist() == left
         assert got[middle:stop].tolist() == right
         assert got[:start].tolist() == order[:start].tolist()
         assert got[stop:].tolist() == order[stop:].tolist()
-        assert left_mass == sum(int(mass[i]) for i in left)
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 5])
@@ -143,16 +139,16 @@ def test_partition_keeps_the_order_on_both_sides(seed: int):
 def test_segments_divided_each_for_itself_join_to_one_partition(seed: int, n_parts: int):
     case, gains, random = random_case(seed)
     n_rows = len(gains)
-    mass, order = np.abs(gains).sum(axis=1), random.permutation(n_rows).astype(np.int32)
+    order = random.permutation(n_rows).astype(np.int32)
     bounds = np.sort(random.integers(0, n_rows + 1, n_parts + 1))  # empty parts among them
     for feature, kind, last_left, missing_left in reference.candidates(case.grid(), range(n_rows)):
         cut = (kind, last_left, int(case.binning.n_thresholds[feature]) + 1, missing_left)
         codes, segment = case.codes[feature], (int(bounds[0]), int(bounds[-1]))
         whole, got, scratch = order.copy(), order.copy(), np.empty(n_rows, np.int32)
-        wanted = partition(whole, codes, segment, cut, mass, np.empty(n_rows, np.int32))
+        wanted = partition(whole, codes, segment, cut, np.empty(n_rows, np.int32))
         spans = list(pairwise(bounds.tolist()))
-        sizes = np.array([divide(got, codes, (a, b), cut, mass, scratch[a:b]) for a, b in spans], np.int64)
-        assert (join_sides(got, bounds, sizes, scratch), sizes[:, 2].sum()) == wanted
+        sizes = np.array([divide(got, codes, (a, b), cut, scratch[a:b]) for a, b in spans], np.int64)
+        assert join_sides(got, bounds, sizes, scratch) == wanted
         assert got.tolist() == whole.tolist()
 
 

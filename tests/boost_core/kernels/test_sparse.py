@@ -74,10 +74,10 @@ def random_gains(random: np.random.Generator, n_rows: int, n_classes: int, n_hot
     counts = random.integers(1, 3, n_rows)
     gains = SparseGains(
         np.empty((0, 0), np.int32),
-        np.abs(dense).sum(axis=1),
         n_classes,
         0,
         int(np.abs(dense).sum()),
+        mass=np.abs(dense).sum(axis=1),
         cold=entries_of(cold, np.arange(n_classes)),
         hot=entries_of(dense[:, hot_classes], np.arange(n_hot)),
         hot_classes=hot_classes,

@@ -115,7 +115,7 @@ def test_draws_are_counted_pair_by_pair(monkeypatch: pytest.MonkeyPatch, use_max
     nothing = np.zeros(5, np.int64)
     empty = Entries(nothing, nothing, np.empty(0, np.int32), nothing)
     whole = SparseGains(
-        np.empty((0, 0), np.int32), nothing, n_classes, 3, 0, cold=empty, hot=empty,
+        np.empty((0, 0), np.int32), n_classes, 3, 0, mass=nothing, cold=empty, hot=empty,
         hot_classes=np.empty(0, np.int32), counts=np.ones(5, np.int64), added=nothing + 1, offset=5,
     )  # fmt: skip
     with Team(threads) as team:
@@ -156,7 +156,7 @@ def test_gains_of_right_answers_are_those_of_the_matrix(
             lists, matrix = (one.gains(scores, peaks[0]) for one, scores in zip(both, (sparse, dense), strict=True))
             assert isinstance(lists.matrix, SparseGains)
             assert written_out(lists.matrix) == matrix.matrix.values[:, :n_classes].tolist()
-            assert lists.matrix.mass.tolist() == matrix.matrix.mass.tolist()
+            assert lists.matrix.mass.tolist() == np.abs(matrix.matrix.values[:, :n_classes]).sum(axis=1).tolist()
             assert lists.matrix.counts.tolist() == matrix.matrix.values[:, n_classes].tolist()
             assert (lists.totals.tolist(), lists.shift) == (matrix.totals.tolist(), matrix.shift)
             assert (lists.matrix.total_mass, lists.matrix.scale) == (matrix.matrix.total_mass, matrix.matrix.scale)
