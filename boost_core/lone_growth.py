@@ -11,7 +11,7 @@ children's histograms built from their rows; the sums, and so the tree, are the 
 
 import numpy as np
 
-from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, gather, publish
+from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
@@ -20,7 +20,7 @@ from boost_core.intrinsics import width_of, yield_processor
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import borrowed, call_of
-from boost_core.posts import PATIENCE, invite, withdraw
+from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
     best_leaf,
@@ -55,7 +55,7 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
     order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, times = work
     began = read_clock(times)
     theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
-    call = call_of(_help, (crew, edges, objective, table, gains, theirs, tree, lanes))
+    call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
     gather(crew)
     for i in range(order.shape[0]):
         order[i] = i
@@ -95,11 +95,12 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
 
 
 @step
-def _help(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, helper):  # type: ignore[no-untyped-def]
     """Do blocks of features for a leader until it has no more."""
-    idle = 0
+    n_blocks, idle = edges.shape[0] - 1, 0
+    first = first_of(helper + 1, n_threads, n_blocks)
     while not dismissed(crew):
-        block = claim(crew, edges.shape[0] - 1)
+        block = claim(crew, n_blocks, first)
         if block == NOTHING:
             idle += 1
             if idle > PATIENCE:
@@ -116,11 +117,11 @@ def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
     n_blocks = edges.shape[0] - 1
     publish(crew)
     invite(posts, call)
-    block = claim(crew, n_blocks)
+    block = claim(crew, n_blocks, 0)
     while block != NOTHING:
         _do_block(block, edges, objective, table, gains, work, tree, lanes)
         finish(crew)
-        block = claim(crew, n_blocks)
+        block = claim(crew, n_blocks, 0)
     await_all(crew, n_blocks)
 
 

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from boost_core.jit import JIT_DISABLED
 
 _WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
-_ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER])
+_ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER, _WORD])
 
 
 def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -45,11 +45,12 @@ def _borrowed_compiled(typingctx: Any, value: Any) -> Any:
 
 
 def _entry(context: Any, module: Any, body: Any, kinds: Any, room: Any) -> Any:
-    """A function of one pointer, to a tuple of arguments, that calls a compiled function with them.
+    """A function of a pointer to a tuple of arguments, and of a number, that calls a compiled function with them.
 
     What that function raises is lost: it must not raise.
     """
-    compiled = body.dispatcher.overloads[tuple(kinds.types)]
+    given = (*kinds.types, types.int64)
+    compiled = body.dispatcher.overloads[given]
     context.active_code_library.add_linking_library(compiled.library)
     target = context.declare_function(module, compiled.fndesc)
     entry = ir.Function(module, _ENTRY, name=module.get_unique_name("entry"))
@@ -58,15 +59,17 @@ def _entry(context: Any, module: Any, body: Any, kinds: Any, room: Any) -> Any:
     packed = builder.load(builder.bitcast(entry.args[0], room.type))
     unpack: Any = cgutils.unpack_tuple  # without types in Numba
     arguments = unpack(builder, packed, len(kinds.types))
-    context.call_conv.call_function(builder, target, compiled.signature.return_type, kinds.types, arguments)
+    returned = compiled.signature.return_type
+    context.call_conv.call_function(builder, target, returned, given, [*arguments, entry.args[1]])
     builder.ret_void()
     return entry
 
 
 def _call_of_compiled(typingctx: Any, body: Any, arguments: Any) -> Any:
-    """(address, context) of a call of a compiled function with a tuple of arguments, arrays borrowed; it returns
-    nothing and must not raise. The context lies on the caller's stack: nobody may use it once the caller returns."""
-    typingctx.resolve_function_type(body, tuple(arguments.types), {})  # compiles it
+    """(address, context) of a call of a compiled function with a tuple of arguments, arrays borrowed, and a number that
+    whoever calls it gives; it returns nothing and must not raise. The context lies on the caller's stack: nobody may
+    use it once the caller returns."""
+    typingctx.resolve_function_type(body, (*arguments.types, types.int64), {})  # compiles it
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lent = _without_counts(context, builder, sig.args[1], args[1])
@@ -79,15 +82,15 @@ def _call_of_compiled(typingctx: Any, body: Any, arguments: Any) -> Any:
     return pair(types.int64, 2)(body, arguments), codegen
 
 
-def _call_address_compiled(typingctx: Any, address: Any, context: Any) -> Any:
-    """Make a call that another thread has handed over."""
+def _call_address_compiled(typingctx: Any, address: Any, context: Any, number: Any) -> Any:
+    """Make a call that another thread has handed over, with a number of one's own."""
 
     def codegen(target: Any, builder: Any, sig: Any, args: Any) -> Any:
         function = builder.inttoptr(args[0], _ENTRY.as_pointer())
-        builder.call(function, [builder.inttoptr(args[1], _POINTER)])
+        builder.call(function, [builder.inttoptr(args[1], _POINTER), args[2]])
         return target.get_dummy_value()
 
-    return types.void(types.int64, types.int64), codegen
+    return types.void(types.int64, types.int64, types.int64), codegen
 
 
 def _replace_if_compiled(typingctx: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
@@ -109,7 +112,7 @@ def _call_of_plain(body: Any, arguments: Any) -> tuple[int, int]:
     return 0, 0
 
 
-def _call_address_plain(address: int, context: int) -> None:
+def _call_address_plain(address: int, context: int, number: int) -> None:
     raise NotImplementedError("uncompiled kernels are never called by other threads")
 
 

@@ -35,8 +35,15 @@ def new_posts(n_helpers: int) -> NDArray[np.int64]:
 
 
 @step
+def n_threads(posts):  # type: ignore[no-untyped-def]
+    """Helpers, and the leader."""
+    return posts.shape[0] // POST + 1
+
+
+@step
 def invite(posts, call):  # type: ignore[no-untyped-def]
-    """Ask whoever waits to make a call (native_calls.call_of). Again and again: some come late."""
+    """Ask whoever waits to make a call (native_calls.call_of), with the helper's number as its last argument. Again and
+    again: some come late."""
     for at in range(0, posts.shape[0], POST):
         if load_shared(posts, at + STATE) == WAITING:
             posts[at + ADDRESS], posts[at + CONTEXT] = call
@@ -64,7 +71,7 @@ def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
     looks = 0
     while True:
         if replace_if(posts, at + STATE, INVITED, INSIDE):
-            call_address(posts[at + ADDRESS], posts[at + CONTEXT])
+            call_address(posts[at + ADDRESS], posts[at + CONTEXT], number)
             exchange(posts, at + STATE, WAITING)
             looks = 0
         wanted = load_shared(bell, 0) != heard

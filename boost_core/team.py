@@ -89,7 +89,7 @@ class Team:
     def __init__(self, threads: int, clock: KernelClock = NO_CLOCK) -> None:
         self.threads = threads
         self.times, self._now = new_times(clock), clock.now
-        self.crew = new_crew()  # of the kernel that the caller is in
+        self.crew = new_crew(BLOCKS_A_THREAD * threads)  # of the kernel that the caller is in
         self._calls: list[SimpleQueue[_Call | _Post | None]] = [SimpleQueue() for _ in range(threads - 1)]
         self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by what is shared out
         self._bell = np.zeros(1, np.int64)  # rung at every call that Python makes: see posts.serve
@@ -221,6 +221,7 @@ class Rehearsal(Team):
     def __init__(self) -> None:
         super().__init__(1)
         self.threads = 2
+        self.crew = new_crew(BLOCKS_A_THREAD * self.threads)
         serve(new_posts(1), 0, self._bell, -1)  # a bell that was heard: it returns at once
 
     def posts(self, threads: int) -> NDArray[np.int64]:
