@@ -106,6 +106,11 @@ def do_part(task: Any, *arguments: Any) -> Any:
     return implementation(do_part, type(task))(task, *arguments)
 
 
+def join_parts(task: Any) -> None:
+    """Bring together what the parts have left, once all are done; implemented like do_part, for every task."""
+    implementation(join_parts, type(task))(task)
+
+
 @step
 def _do_blocks(crew, n_threads, edges, task, helper):  # type: ignore[no-untyped-def]
     """Do blocks of a task while there are any."""
@@ -135,4 +140,5 @@ def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
         block = claim(crew, n_blocks, 0)
     await_all(crew, n_blocks)
     withdraw(posts)
+    join_parts(task)
     times[KERNELS] += read_clock(times) - began

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.crew import do_part
+from boost_core.crew import do_part, join_parts
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel, step
@@ -31,12 +31,14 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
 
 
 class _Watched(NamedTuple):
-    """Adding a round to rows of one label each, and what is seen of the new scores on the way; OUT, by block:
-    errors int64 [n_blocks, 2] as _count_errors says, peaks int64 [n_blocks, 2, c] as Survey says; lowest: the least
+    """Adding a round, multiplier times payload int32 [n_leaves, c] of each row's leaf, to rows of one label each, and
+    what is seen of the new scores on the way; OUT, by block, and of all in the first entry then: errors int64
+    [n_blocks, 2] as _count_errors says, peaks int64 [n_blocks, 2, c] as Survey says; lowest: the least
     number of the scores' type, from which they keep away."""
 
     scores: NDArray[np.integer]
-    payload: NDArray[np.integer]
+    payload: NDArray[np.int32]
+    multiplier: int
     leaf_of_row: NDArray[np.int32]
     labels: NDArray[np.int32]
     lowest: np.integer
@@ -47,7 +49,10 @@ class _Watched(NamedTuple):
 @implements(do_part, _Watched)
 def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
     n_columns = task.scores.shape[1]
-    flat, payloads = task.scores.reshape(-1), task.payload.reshape(-1)
+    flat, payloads = task.scores.reshape(-1), np.empty(task.payload.size, task.scores.dtype)
+    for leaf in range(task.payload.shape[0]):
+        for c in range(n_columns):
+            payloads[leaf * n_columns + c] = np.int64(task.payload[leaf, c]) * task.multiplier
     peaks = np.full((2, n_columns), task.lowest)
     ordinary, strict = np.int64(0), np.int64(0)
     for i in range(start, stop):
@@ -63,6 +68,16 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
         for c in range(n_columns):
             seen = peaks[sign, c]
             task.peaks[block, sign, c] = NO_PAIR if seen == task.lowest else np.int64(seen)
+
+
+@implements(join_parts, _Watched)
+def _join_watched(task):  # type: ignore[no-untyped-def]
+    errors, peaks = task.errors, task.peaks
+    for block in range(1, errors.shape[0]):
+        for sign in range(2):
+            errors[0, sign] += errors[block, sign]
+            for c in range(peaks.shape[2]):
+                peaks[0, sign, c] = max(peaks[0, sign, c], peaks[block, sign, c])
 
 
 @kernel
@@ -206,6 +221,9 @@ class Scores:
                 lambda a, b: _add_label(values, step, labels, leaf_of_row, a, b),
             )
             return
+        if self._watched is not None and part.column == ALL_COLUMNS:
+            self._survey = self._add_watched(payload, multiplier, leaf_of_row, self._watched, team)
+            return
         added = np.ascontiguousarray(payload.astype(np.int64) * multiplier, values.dtype)
         if part.column != ALL_COLUMNS:
             flat = np.ascontiguousarray(added[:, 0])
@@ -215,9 +233,6 @@ class Scores:
                 lambda a, b: _add_column(values, part.column, flat, leaf_of_row, a, b),
             )
             return
-        if self._watched is not None:
-            self._survey = self._add_watched(added, leaf_of_row, self._watched, team)
-            return
         team.over(
             n_rows,
             n_rows * n_columns,
@@ -225,17 +240,21 @@ class Scores:
         )
 
     def _add_watched(
-        self, added: NDArray[np.integer], leaf_of_row: NDArray[np.int32], labels: NDArray[np.int32], team: Team
+        self,
+        payload: NDArray[np.int32],
+        multiplier: int,
+        leaf_of_row: NDArray[np.int32],
+        labels: NDArray[np.int32],
+        team: Team,
     ) -> Survey:
         n_rows, n_columns = self.values.shape
         work = 2 * n_rows * n_columns
         n_blocks = team.blocks(n_rows, work)
         errors, peaks = np.empty((n_blocks, 2), np.int64), np.empty((n_blocks, 2, n_columns), np.int64)
         lowest = LEAST_NARROW if self.values.dtype == np.int32 else LEAST_WIDE
-        team.share(_Watched(self.values, added, leaf_of_row, labels, lowest, errors, peaks), n_rows, work)
-        counts = errors.tolist()
-        wrong, strictly_wrong = sum(count[0] for count in counts), sum(count[1] for count in counts)
-        return Survey(wrong, strictly_wrong, peaks[0] if n_blocks == 1 else np.maximum.reduce(peaks))
+        team.share(_Watched(self.values, payload, multiplier, leaf_of_row, labels, lowest, errors, peaks), n_rows, work)
+        wrong, strictly_wrong = errors[0].tolist()
+        return Survey(wrong, strictly_wrong, peaks[0])
 
     def count_errors(
         self,

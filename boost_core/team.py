@@ -18,8 +18,9 @@ from boost_core.posts import AWAY, CALLED, POST, STATE, new_posts, serve
 Result = TypeVar("Result")
 # Waking a thread and waiting for it costs 100 to 200 us; this many element operations take about 600 us.
 INLINE_WORK = 1_500_000
-SHARED_WORK = 100_000  # the same where no thread is waited for but the one that has claimed something (share)
+SHARED_WORK = 20_000  # the same where no thread is waited for but the one that has claimed something (share)
 BLOCKS_A_THREAD = 4
+USES_A_LOOK = 4  # kernels to one look where the caller runs: it takes as long as a small kernel's call
 NOBODY = new_posts(0)
 PARTS_A_THREAD = 2  # so that a thread that lags behind holds up little
 
@@ -101,7 +102,7 @@ class Team:
         ]
         for helper in helpers:
             helper.start()
-        self._placement = Placement(helpers)
+        self._placement, self._uses = Placement(helpers), -1
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +125,9 @@ class Team:
         """The posts of threads - 1 helpers, for a kernel that wants help (posts.py). Who is away is called back."""
         if threads <= 1 or JIT_DISABLED:
             return NOBODY
-        self._placement.keep_apart()
+        self._uses = (self._uses + 1) % USES_A_LOOK
+        if self._uses == 0:
+            self._placement.keep_apart()
         for number in range(threads - 1):
             at = number * POST + STATE
             if self._states[at] == AWAY:

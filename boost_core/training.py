@@ -272,12 +272,13 @@ class _Loop:
         self.observer.enter(Phase.WEIGHTS)
         peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores), errors)
         gains = self.algorithm.gains(self.standing.scores, peaks)
-        k = gains.totals.shape[0]
         sums = channel_sums(gains.matrix, self.team) if gains.sums is None else gains.sums
-        summed = self.collective.sum(np.concatenate([gains.totals, sums]))
-        loss = self.algorithm.ln_loss(gains, summed[:k])
+        totals = gains.totals
+        if self.collective.size > 1:
+            totals, sums = np.split(self.collective.sum(np.concatenate([totals, sums])), [totals.shape[0]])
+        loss = self.algorithm.ln_loss(gains, totals)
         wrong, strict, wrong_valid, log_loss, stop = counts
-        return _Look(gains, summed[:k], summed[k:], loss, wrong, strict, wrong_valid, log_loss, stop > 0)
+        return _Look(gains, totals, sums, loss, wrong, strict, wrong_valid, log_loss, stop > 0)
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
@@ -290,11 +291,10 @@ class _Loop:
 
     def _exchange(self, peaks: Integers, counts: list[int]) -> tuple[Integers, list[int]]:
         """Maximum of the peaks and sum of the counts over all members, in one message."""
-        n_peaks = peaks.shape[0]
-        gathered = self.collective.all_gather(np.concatenate([peaks, counts]))
-        if len(gathered) == 1:
+        if self.collective.size == 1:
             return peaks, counts
-        stacked = np.stack(gathered)
+        n_peaks = peaks.shape[0]
+        stacked = np.stack(self.collective.all_gather(np.concatenate([peaks, counts])))
         return stacked[:, :n_peaks].max(axis=0), stacked[:, n_peaks:].sum(axis=0).tolist()
 
     def _valid_losses(self) -> tuple[int, int]:

@@ -12,7 +12,7 @@ Integers = NDArray[np.int64]
 LEFT, RIGHT = 4, 5  # columns of a node's children
 NODE_FIELDS = 6  # feature, kind, bin, missing left, left, right (children as in model.Forest)
 GAIN_SHIFT = 28  # a growth gain counts if it exceeds the node's absolute gains >> 28: below is rounding of the gains
-N_LEAVES, N_NODES, MAX_DEPTH = range(3)  # entries of GrowingTree.counts
+N_LEAVES, N_NODES, MAX_DEPTH, WORTH = range(4)  # entries of GrowingTree.counts
 NO_ROWS = np.empty(0, np.int32)
 NO_LIMIT = 1 << 30  # of a depth: more than any tree has leaves
 
@@ -42,7 +42,8 @@ class GrowingTree(NamedTuple):
     members; values, gains [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it); records
     [max_leaves, fields]: its best cut (cut.py); payload [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS];
     parents [max_leaves, 2]: the (node, column) that points to the leaf, -1 for the root; depths [max_leaves]: cuts
-    above the leaf; counts [3]: leaves, nodes, greatest depth.
+    above the leaf; counts [4]: leaves, nodes, greatest depth, and in the end the
+    worth of all leaves.
     """
 
     segments: Integers
@@ -69,12 +70,11 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -
         nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
         parents=np.zeros((max_leaves, 2), np.int64),
         depths=np.zeros(max_leaves, np.int64),
-        counts=np.array([0, 0, max_depth], np.int64),
+        counts=np.array([0, 0, max_depth, 0], np.int64),
     )
 
 
 def finished(tree: GrowingTree, leaf_of_row: NDArray[np.int32]) -> Tree:
     """A copy of what has grown."""
-    n_leaves, n_nodes, _ = tree.counts.tolist()
-    value = sum(tree.values[:n_leaves].tolist())
-    return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), value, leaf_of_row)
+    n_leaves, n_nodes, _, worth = tree.counts.tolist()
+    return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), worth, leaf_of_row)

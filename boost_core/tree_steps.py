@@ -12,7 +12,7 @@ from boost_core.cut import (
 )
 from boost_core.jit import step
 from boost_core.objective import set_leaves, set_root
-from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGHT
+from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGHT, WORTH
 
 
 @step
@@ -107,7 +107,9 @@ def split(tree, objective, leaf, middle):  # type: ignore[no-untyped-def]
 
 @step
 def name_leaves(tree, order, leaf_of_row):  # type: ignore[no-untyped-def]
-    """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row."""
+    """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row. The tree is done."""
+    tree.counts[WORTH] = 0
     for leaf in range(tree.counts[N_LEAVES]):
+        tree.counts[WORTH] += tree.values[leaf]
         for k in range(tree.segments[leaf, 0], tree.segments[leaf, 1]):
             leaf_of_row[order[k]] = np.int32(leaf)

@@ -121,38 +121,48 @@ class Clock:
     _seen: list[int] = field(default_factory=lambda: new_times().tolist())
     _timed: Timed | None = None
     _talked: tuple[int, int] = (0, 0)
+    _marks: list[tuple[int, int, list[int], tuple[int, int]]] = field(default_factory=list)
 
     def watch(self, times: NDArray[np.int64], collective: object) -> None:
         """Tell kernels (Team.times) and the collective's exchanges apart from now on."""
+        self._charge()
         self._times, self._seen = times, times.tolist()
         self._timed = collective if isinstance(collective, Timed) else None
         self._talked = self._talk()
 
     def enter(self, stage: str) -> None:
-        """Charge the time since the last call to the stage that ends now, and what was inside to its own stages."""
-        now, times, spent, kernels = time.perf_counter_ns(), self._times.tolist(), self._spent, self._kernels
-        seen, place = self._seen, self.stage
-        whole, inside = now - self._since, times[KERNELS] - seen[KERNELS]
-        if inside:
-            for own, entry in INSIDE:
-                part = times[entry] - seen[entry]
-                spent[own] += part
-                kernels[own] += part
-                whole, inside = whole - part, inside - part
-        if self._timed is not None:
-            talked = self._talk()
-            if FIRST <= place < LAST:  # before the first round, waiting for others belongs to what they are doing
-                for own, after, before in zip(TALKS, talked, self._talked, strict=True):
-                    spent[own] += after - before
-                    whole -= after - before
-            self._talked = talked
-        spent[place] += whole
-        kernels[place] += inside
-        self.stage, self._since, self._seen = PLACES[stage], now, times
+        """A stage begins. What the one that ends has taken is charged when somebody asks: a loop that is called a few
+        times a round, each time after a kernel has filled the caches, takes as long as the kernel of a small table."""
+        self._marks.append((self.stage, time.perf_counter_ns(), self._times.tolist(), self._talk()))
+        self.stage = PLACES[stage]
+
+    def _charge(self) -> None:
+        """Charge the time between calls of `enter` to the stages that ended, and what was inside to its own stages."""
+        spent, kernels = self._spent, self._kernels
+        for place, now, times, talked in self._marks:
+            seen = self._seen
+            whole, inside = now - self._since, times[KERNELS] - seen[KERNELS]
+            if inside:
+                for own, entry in INSIDE:
+                    part = times[entry] - seen[entry]
+                    spent[own] += part
+                    kernels[own] += part
+                    whole, inside = whole - part, inside - part
+            if talked != self._talked:
+                if FIRST <= place < LAST:  # before the first round, waiting for others belongs to what they are doing
+                    for own, after, before in zip(TALKS, talked, self._talked, strict=True):
+                        spent[own] += after - before
+                        whole -= after - before
+                self._talked = talked
+            spent[place] += whole
+            kernels[place] += inside
+            self._since, self._seen = now, times
+        self._marks.clear()
 
     def stages(self) -> Stages:
         """All there is until now."""
         self.enter(STAGES[self.stage])
+        self._charge()
         return Stages(
             tuple(each * BILLIONTH for each in self._spent), tuple(each * BILLIONTH for each in self._kernels)
         )
@@ -160,6 +170,7 @@ class Clock:
     def train(self) -> int:
         """Nanoseconds of rounds until now, without validation."""
         self.enter(STAGES[self.stage])
+        self._charge()
         return sum(self._spent[FIRST:LAST])
 
     def _talk(self) -> tuple[int, int]:

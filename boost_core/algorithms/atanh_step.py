@@ -33,8 +33,9 @@ def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) ->
             perfect=True,
             share=share,
         )
-    ln_right, ln_wrong = ln(normaliser + value), ln(normaliser - value)
-    ln_factor = max(0.5 * (ln_right + ln_wrong) - ln(normaliser), CAPPED_LN_FACTOR)
+    right, wrong = float(normaliser + value), float(normaliser - value)
+    ln_right, ln_wrong, ln_all = ieee_math.three_logs(right, wrong, float(normaliser))
+    ln_factor = max(0.5 * (ln_right + ln_wrong) - ln_all, CAPPED_LN_FACTOR)
     alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
     return make_step(edge, alpha, ln_factor, math.log1p(n_cells / (normaliser - value)), share=share)
 

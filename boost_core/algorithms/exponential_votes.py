@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
-from boost_core.crew import do_part
+from boost_core.crew import do_part, join_parts
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, add_channels, scale_for
 from boost_core.intrinsics import Lanes, lanes_for
@@ -26,6 +26,7 @@ from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import NO_PAIR, UNIT, Scores
 
 Floats = NDArray[np.float64]
+NO_OUTCOMES = np.empty(0, np.int64)
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
 LARGEST_GAIN = float(1 << GAIN_BITS)
@@ -120,7 +121,8 @@ def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-unt
 
 
 class _Fill(NamedTuple):
-    """_fill on blocks of rows; totals [n_blocks], sums [n_blocks, padded] (OUT): of absolute gains and of channels."""
+    """_fill on blocks of rows; totals [n_blocks], sums [n_blocks, padded] (OUT): of absolute gains and of channels, of
+    all blocks in the first entry in the end."""
 
     scores: NDArray[np.integer]
     targets: NDArray[np.int32]
@@ -140,6 +142,14 @@ def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
     for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
         task.sums[block, c] = sums[c]
+
+
+@implements(join_parts, _Fill)
+def _join_fill(task):  # type: ignore[no-untyped-def]
+    for block in range(1, task.totals.shape[0]):
+        task.totals[0] += task.totals[block]
+        for c in range(task.sums.shape[1]):
+            task.sums[0, c] += task.sums[block, c]
 
 
 class ExponentialVotes:
@@ -187,7 +197,7 @@ class ExponentialVotes:
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
         by_sign, initial = peaks.reshape(2, -1), self._initial_of()
-        shift = int(by_sign.max())
+        shift = max(peaks.tolist())
         scale = scale_for(float(_largest(by_sign, shift, initial)), self._n_pairs)
         total, sums = self._fill_all(scores, scale, float(shift))
         matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
@@ -208,8 +218,7 @@ class ExponentialVotes:
         task = _Fill(scores.values, self._targets, weights, shift, values, lanes, totals, sums)
         self._team.share(task, n_rows, work)
         if self._copies is None:
-            whole = sums[0] if n_blocks == 1 else np.add.reduce(sums)
-            return sum(totals.tolist()), whole[: self.n_columns + 1]
+            return int(totals[0]), sums[0, : self.n_columns + 1]
         return int(weigh(values, self._copies, self.n_columns, self._team).sum()), None
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
@@ -218,7 +227,7 @@ class ExponentialVotes:
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """The edge is all that the step needs."""
-        return np.empty(0, np.int64)
+        return NO_OUTCOMES
 
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(value / sum of absolute gains), the same for all parts."""

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from boost_core import placement, team
-from boost_core.crew import do_part
+from boost_core.crew import do_part, join_parts
 from boost_core.objective import implements
 from boost_core.team import Rehearsal, Team
 
@@ -79,10 +79,11 @@ def test_the_caller_waits_for_those_inside():
 
 
 class Square(NamedTuple):
-    """Squares of the numbers of a range, and which block each was in."""
+    """Squares of the numbers of a range, which block each was in, and how often all were done."""
 
     squares: NDArray[np.int64]
     blocks: NDArray[np.int64]
+    calls: NDArray[np.int64]
 
 
 @implements(do_part, Square)
@@ -92,15 +93,21 @@ def _square(task, block, start, stop):  # type: ignore[no-untyped-def]
         task.blocks[i] = block
 
 
+@implements(join_parts, Square)
+def _count(task):  # type: ignore[no-untyped-def]
+    task.calls[0] += 1
+
+
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("size", [0, 1, 3, 1000])
 def test_a_task_is_done_once_everywhere(threads: int, size: int):
     """Whoever is late for one call is not waited for, and must not touch what the next one does."""
     with Team(threads) as crew:
         for work in (0, team.SHARED_WORK + 1):
-            task = Square(np.zeros(size, np.int64), np.full(size, -1, np.int64))
+            task = Square(np.zeros(size, np.int64), np.full(size, -1, np.int64), np.zeros(1, np.int64))
             for _ in range(20):
                 crew.share(task, size, work)
+            assert task.calls.tolist() == [20]
             assert task.squares.tolist() == [20 * i * i for i in range(size)]
             assert len(set(task.blocks.tolist())) == (min(crew.blocks(size, work), size))
 
