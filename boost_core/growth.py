@@ -20,7 +20,7 @@ from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
 from boost_core.team import Team
-from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, new_tree
+from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, fresh, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
@@ -117,6 +117,7 @@ class _LoneGrower:
         matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
+        tree = fresh(tree)
         grow(team.crew, posts, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
         return finished(tree, leaf_of_row)
 

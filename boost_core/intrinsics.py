@@ -7,6 +7,7 @@ docs/performance.md). The lanes are the types of a tuple, hence part of a kernel
 
 import os
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ WIDEST = 8  # channels per vector instruction: 512 bits of int64, split by LLVM 
 Lanes = tuple[int | bool, ...]
 
 
+@cache
 def lanes_for(n_channels: int) -> Lanes:
     """The lanes of rows of n_channels: filled up to whole lanes, or one or two single channels behind those."""
     whole, rest = divmod(n_channels, LANE)

@@ -265,13 +265,14 @@ class Scores:
     ) -> tuple[int, int]:
         """(wrong predictions, rows where a wrong class is at least level with the right one), each row counted as often
         as its copies."""
+        survey = self.survey(labels)
+        coded = decoding is not None and decoding.coded
+        if survey is not None and copies is None and not coded:
+            return survey.wrong, survey.strictly_wrong
         n_rows, n_columns = self.values.shape
         often = np.empty(0, np.int64) if copies is None else copies
-        if decoding is not None and decoding.coded:
+        if decoding is not None and coded:
             return self._count_decoding_errors(labels, team, decoding, often)
-        survey = self.survey(labels)
-        if survey is not None and copies is None:
-            return survey.wrong, survey.strictly_wrong
         parts = team.over(
             n_rows,
             n_rows * n_columns,

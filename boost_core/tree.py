@@ -75,6 +75,14 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -
 
 
 def finished(tree: GrowingTree, leaf_of_row: NDArray[np.int32]) -> Tree:
-    """A copy of what has grown."""
+    """What has grown; the next tree gets other nodes and payload (fresh)."""
     n_leaves, n_nodes, _, worth = tree.counts.tolist()
-    return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), worth, leaf_of_row)
+    nodes, payload = tree.nodes[:n_nodes], tree.payload[:n_leaves]
+    if 2 * n_leaves < tree.payload.shape[0]:  # a model of many small trees should not keep room for large ones
+        nodes, payload = nodes.copy(), payload.copy()
+    return Tree(nodes, payload, worth, leaf_of_row)
+
+
+def fresh(tree: GrowingTree) -> GrowingTree:
+    """The same room, but for what becomes part of the model."""
+    return tree._replace(nodes=np.empty(tree.nodes.shape, np.int64), payload=np.zeros(tree.payload.shape, np.int32))

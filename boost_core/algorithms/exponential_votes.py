@@ -6,6 +6,7 @@ c depends on the label and on the sign of Y only. Exponents are taken relative t
 weights never underflow: what is tiny against the greatest weight rounds to a gain of 0.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -209,7 +210,7 @@ class ExponentialVotes:
 
     def _fill_all(self, scores: Scores, scale: int, shift: float) -> tuple[int, Integers | None]:
         """The sum of absolute gains, and the sums of channels where they are known."""
-        weights = np.ldexp(self._initial, scale)
+        weights = self._initial * math.ldexp(1.0, scale)
         values, n_rows = self._values, self._targets.shape[0]
         work = n_rows * self.n_columns
         n_blocks = self._team.blocks(n_rows, work)
