@@ -8,8 +8,8 @@ took it 60 to 100 us, three times a round of 2.7 ms, as it waits for the interpr
 then, and sleeps and wakes meanwhile. A post tells it a native call (native_calls.py), whatever its arguments are.
 
 posts int64 [n_helpers * POST]: of each helper its state, and the call. AWAY: in Python, or asleep; only the leader, in
-Python, may then call it back (CALLED). WAITING: may be invited. INVITED: may begin. INSIDE: makes the call, so the
-leader must not return.
+Python, may then call it back. CALLED: on its way; EXPECTED: it may begin when it arrives. WAITING: it has arrived;
+INVITED: it may begin. INSIDE: makes the call, so the leader must not return.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from boost_core.native_calls import call_address, replace_if
 
 POST = 16  # entries of a helper: two cache lines, as processors fetch them in pairs
 STATE, ADDRESS, CONTEXT = range(3)
-AWAY, CALLED, WAITING, INVITED, INSIDE = range(5)
+AWAY, CALLED, EXPECTED, WAITING, INVITED, INSIDE = range(6)
 # How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
 LOOKS, LOOKS_A_YIELD = 100_000, 64
 PATIENCE = 2_000  # looks (about 1 ns each) before a waiting leader offers its processor to others
@@ -42,19 +42,24 @@ def n_threads(posts):  # type: ignore[no-untyped-def]
 
 @step
 def invite(posts, call):  # type: ignore[no-untyped-def]
-    """Ask whoever waits to make a call (native_calls.call_of), with the helper's number as its last argument. Again and
-    again: some come late."""
+    """Ask all who wait or are on their way to make a call (native_calls.call_of), with the helper's number as its last
+    argument. Who has been asked is not asked again."""
     for at in range(0, posts.shape[0], POST):
-        if load_shared(posts, at + STATE) == WAITING:
+        state = load_shared(posts, at + STATE)
+        if state in (CALLED, WAITING):
             posts[at + ADDRESS], posts[at + CONTEXT] = call
-            replace_if(posts, at + STATE, WAITING, INVITED)
+            if not replace_if(posts, at + STATE, CALLED, EXPECTED):  # it may have arrived since
+                replace_if(posts, at + STATE, WAITING, INVITED)
 
 
 @step
 def withdraw(posts):  # type: ignore[no-untyped-def]
     """Nobody begins the call any more, and who had begun has ended it: what it refers to may go."""
     for at in range(0, posts.shape[0], POST):
-        if not replace_if(posts, at + STATE, INVITED, WAITING):
+        if not (
+            replace_if(posts, at + STATE, EXPECTED, CALLED)  # then it has not arrived, and cannot have begun
+            or replace_if(posts, at + STATE, INVITED, WAITING)
+        ):
             looks = 0
             while load_shared(posts, at + STATE) == INSIDE:
                 looks += 1
@@ -64,10 +69,11 @@ def withdraw(posts):  # type: ignore[no-untyped-def]
 
 @kernel
 def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
-    """Make the calls that helper `number` is invited to, until there is none for a while or the bell (int64 [1]) says
-    something else than `heard`: it is wanted in Python."""
+    """Make the calls that helper `number`, who was called, is invited to, until there is none for a while or it is
+    wanted in Python: the bell (int64 [1]) says something else than `heard`."""
     at = number * POST
-    exchange(posts, at + STATE, WAITING)
+    while not (replace_if(posts, at + STATE, CALLED, WAITING) or replace_if(posts, at + STATE, EXPECTED, INVITED)):
+        pass  # it was invited, or that was taken back, between the two
     looks = 0
     while True:
         if replace_if(posts, at + STATE, INVITED, INSIDE):

@@ -21,6 +21,7 @@ INLINE_WORK = 1_500_000
 SHARED_WORK = 20_000  # the same where no thread is waited for but the one that has claimed something (share)
 BLOCKS_A_THREAD = 4
 USES_A_LOOK = 4  # kernels to one look where the caller runs: it takes as long as a small kernel's call
+NEVER_RUNG = -1  # what no bell says
 NOBODY = new_posts(0)
 PARTS_A_THREAD = 2  # so that a thread that lags behind holds up little
 
@@ -210,11 +211,8 @@ class Team:
             if isinstance(call, _Call):
                 call.join(number + 1)
                 continue
-            heard = int(self._bell[0])
-            if calls.empty():
-                serve(self._posts, number, self._bell, heard)
-            else:
-                self._states[number * POST + STATE] = AWAY  # it is wanted in Python first
+            heard = int(self._bell[0])  # before it looks for calls: who calls rings when the call is there
+            serve(self._posts, number, self._bell, heard if calls.empty() else NEVER_RUNG)
 
 
 class Rehearsal(Team):
@@ -225,7 +223,9 @@ class Rehearsal(Team):
         super().__init__(1)
         self.threads = 2
         self.crew = new_crew(BLOCKS_A_THREAD * self.threads)
-        serve(new_posts(1), 0, self._bell, -1)  # a bell that was heard: it returns at once
+        posts = new_posts(1)
+        posts[STATE] = CALLED
+        serve(posts, 0, self._bell, NEVER_RUNG)  # so it returns at once
 
     def posts(self, threads: int) -> NDArray[np.int64]:
         return NOBODY

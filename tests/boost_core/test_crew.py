@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, new_crew, publish
+from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, new_crew, publish
 
 PUBLICATIONS = 3_000
 
@@ -26,11 +26,11 @@ def lead(crew, n_blocks, offer, done):
         offer[0] = number
         total += number
         publish(crew)
-        block = claim(crew, n_blocks)
+        block = claim(crew, n_blocks, 0)
         while block != NOTHING:
             do_block(block, offer, done)
             finish(crew)
-            block = claim(crew, n_blocks)
+            block = claim(crew, n_blocks, 0)
         await_all(crew, n_blocks)
         for block in range(n_blocks):
             wrong += done[block] != total
@@ -39,11 +39,11 @@ def lead(crew, n_blocks, offer, done):
 
 
 @numba.njit(nogil=True)
-def help_out(crew, n_blocks, offer, done):
+def help_out(crew, n_blocks, first, offer, done):
     """Returns how many blocks it did."""
     helped = 0
     while not dismissed(crew):
-        block = claim(crew, n_blocks)
+        block = claim(crew, n_blocks, first)
         if block != NOTHING:
             do_block(block, offer, done)
             finish(crew)
@@ -54,7 +54,8 @@ def help_out(crew, n_blocks, offer, done):
 @pytest.mark.parametrize(("helpers", "n_blocks"), [(0, 3), (1, 1), (1, 7), (3, 5)])
 def test_every_block_is_done_once_a_publication(helpers: int, n_blocks: int):
     crew, offer, done = new_crew(n_blocks), np.zeros(1, np.int64), np.zeros(n_blocks, np.int64)
-    threads = [threading.Thread(target=help_out, args=(crew, n_blocks, offer, done)) for _ in range(helpers)]
+    firsts = [first_of(helper + 1, helpers + 1, n_blocks) for helper in range(helpers)]
+    threads = [threading.Thread(target=help_out, args=(crew, n_blocks, first, offer, done)) for first in firsts]
     for thread in threads:
         thread.start()
     wrong = lead(crew, n_blocks, offer, done)
@@ -65,4 +66,23 @@ def test_every_block_is_done_once_a_publication(helpers: int, n_blocks: int):
 
 
 def test_nothing_can_be_claimed_before_a_publication():
-    assert claim(new_crew(4), 4) == NOTHING
+    assert claim(new_crew(4), 4, 0) == NOTHING
+
+
+def test_everybody_begins_with_blocks_of_its_own_and_takes_the_others_too():
+    crew = new_crew(8)
+    publish(crew)
+    assert [first_of(thread, 3, 8) for thread in range(3)] == [0, 2, 5]
+    assert [claim(crew, 8, 5) for _ in range(9)] == [5, 6, 7, 0, 1, 2, 3, 4, NOTHING]
+
+
+def test_a_crew_works_again_on_other_blocks():
+    crew = new_crew(5)
+    for n_blocks in (2, 5, 3):
+        gather(crew)
+        assert not dismissed(crew)
+        publish(crew)
+        assert sorted(claim(crew, n_blocks, 1) for _ in range(n_blocks)) == list(range(n_blocks))
+        assert claim(crew, n_blocks, 1) == NOTHING
+        dismiss(crew)
+        assert dismissed(crew)
