@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
@@ -25,6 +26,15 @@ def find_programs() -> tuple[str, str] | None:
     """Chromium and its driver, where both are installed."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     return (browser, driver) if browser and driver else None
+
+
+def required(programs: tuple[str, str] | None) -> tuple[str, str]:
+    """Skips the test where there is no browser, except in CI."""
+    if programs is None:
+        if os.environ.get("CI"):
+            pytest.fail("Chromium is not installed; CI installs it (make browser)")
+        pytest.skip("Chromium and its driver are not installed (Debian: apt-get install chromium chromium-driver)")
+    return programs
 
 
 @contextlib.contextmanager
@@ -52,5 +62,5 @@ def resize(driver: Chrome, width: int, height: int = 900) -> None:
 
 
 def complaints(driver: Chrome) -> list[str]:
-    """What the browser had to say since the last call: errors of scripts, what the policy refused, calls that failed."""
+    """What the browser has said since the last call: errors of scripts, what the policy refused, calls that failed."""
     return [entry["message"] for entry in driver.get_log("browser")]

@@ -28,7 +28,8 @@ export async function call(path, method = "GET") {
     const why = await reason(response);
     if (key !== null && key === sessionStorage.getItem(KEY)) forget();
     if (sessionStorage.getItem(KEY) === null) {
-      asking ??= askForKey(key === null ? "This server needs an API key." : sentence(why)).finally(() => { asking = null; });
+      const words = key === null ? "This server needs an API key." : sentence(why);
+      asking ??= askForKey(words).finally(() => { asking = null; });
       await asking;
     }
     return call(path, method);

@@ -1,5 +1,5 @@
-// Charts as SVG: lines over rounds, and stacked columns. They are drawn for the width that they have, so that their text
-// is as large as the page's.
+// Charts as SVG: lines over rounds, and stacked columns. They are drawn for the width that they have, so that their
+// text is as large as the page's.
 
 import { el, svg } from "./dom.js";
 import { number } from "./format.js";
@@ -46,7 +46,8 @@ export function ticks(low, high, wanted, whole = false) {
   const fine = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
   const step = whole ? Math.max(1, fine) : fine;
   const found = [];
-  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + 1e-9 * step; place += 1) found.push(place * step);
+  const [first, last] = [Math.ceil(low / step - 1e-9), Math.floor(high / step + 1e-9)];
+  for (let place = first; place <= last; place += 1) found.push(place * step);
   return found;
 }
 
@@ -63,11 +64,12 @@ export function logTicks(low, high, wanted) {
 function axes(width, x, y, yTitle) {
   const right = width - EDGE.right;
   const bottom = HEIGHT - EDGE.bottom;
+  const below = (value) => ({ x: x.at(value), y: bottom + 16, "text-anchor": "middle", class: "tick" });
   return [
     ...y.ticks.map((value) => svg("g", { class: "tick" },
       svg("line", { x1: EDGE.left, x2: right, y1: y.at(value), y2: y.at(value) }),
       svg("text", { x: EDGE.left - 6, y: y.at(value) + 4, "text-anchor": "end" }, yTitle(value)))),
-    ...x.ticks.map((value) => svg("text", { x: x.at(value), y: bottom + 16, "text-anchor": "middle", class: "tick" }, number(value))),
+    ...x.ticks.map((value) => svg("text", below(value), number(value))),
     svg("line", { x1: EDGE.left, x2: right, y1: bottom, y2: bottom, class: "axis" }),
   ];
 }
@@ -86,8 +88,8 @@ function upwards(low, high, found) {
 }
 
 /** Lines over `x` of records. series: [{name, style, value: of a record, or null}]; style is a class of style.css.
- * options: log: values are decimal logarithms; whole: x is; low, high: what the axis must hold; point: gets the place of the record
- * that the pointer is at. */
+ * options: log: values are decimal logarithms; whole: x is; low, high: what the axis must hold; point: gets the place
+ * of the record that the pointer is at. */
 export class LineChart {
   #frame;
   #title;
@@ -120,7 +122,8 @@ export class LineChart {
     const said = shown.map(({ name, value }) => {
       const there = records.filter((record) => isNumber(value(record)));
       const [first, last] = [there[0], there.at(-1)];
-      return `${name} from ${this.#text(value(first))} at ${number(this.#x(first))} to ${this.#text(value(last))} at ${number(this.#x(last))}`;
+      const words = [first, last].map((record) => `${this.#text(value(record))} at ${number(this.#x(record))}`);
+      return `${name} from ${words.join(" to ")}`;
     });
     return `${this.#title}: ${said.join("; ")}`;
   }
@@ -132,7 +135,8 @@ export class LineChart {
     const x = across(width, this.#x(records[0]), this.#x(records.at(-1)), this.#options.whole);
     const y = upwards(low, high > low ? high : low + 1, this.#options.log ? logTicks : ticks);
     const parts = axes(width, x, y, (value) => this.#text(value));
-    for (const { style, value } of shown) parts.push(line(records, style, (r) => x.at(this.#x(r)), (r) => value(r), y.at));
+    const along = (record) => x.at(this.#x(record));
+    for (const { style, value } of shown) parts.push(line(records, style, along, value, y.at));
     if (mark !== null && records[mark]) parts.push(...this.#mark(records[mark], shown, x, y));
     if (this.#options.point) parts.push(this.#touch(width, records, x));
     return parts;
@@ -188,7 +192,8 @@ export class ColumnChart {
     return this.#frame.element;
   }
 
-  /** columns: [{from, to, parts: a value for each name}], one beside the other; names: [[name, style]]; text: of a value. */
+  /** columns: [{from, to, parts: a value for each name}], one beside the other; names: [[name, style]]; text: of a
+   * value. */
   draw(columns, names, text) {
     this.element.hidden = columns.length === 0;
     if (!columns.length) return;
@@ -209,7 +214,8 @@ function stack({ from, to, parts }, names, x, y) {
     const [bottom, top] = [y.at(below), y.at(below + part)];
     below += part;
     const [left, right] = [x.at(from - 0.5), x.at(to + 0.5)];
-    return svg("rect", { x: left, y: top, width: Math.max(right - left, 0.5), height: bottom - top, class: names[place][1] });
+    const box = { x: left, y: top, width: Math.max(right - left, 0.5), height: bottom - top };
+    return svg("rect", { ...box, class: names[place][1] });
   });
 }
 

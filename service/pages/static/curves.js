@@ -14,7 +14,7 @@ const round = (record) => record.round;
 export class CurvePart {
   #records = [];
   #moved = false; // else the mark stays at the last round
-  #slider = el("input", { type: "range", id: "round", min: 0, max: 0, input: () => this.#choose(this.#slider.valueAsNumber) });
+  #slider = el("input", { type: "range", id: "round", min: 0, max: 0, input: () => this.#choose(this.#place) });
   #words = el("div");
   #figures = el("div", { class: "figures" });
   #control = el("p", { class: "slider" }, el("label", { for: "round" }, "Round"), this.#slider);
@@ -43,10 +43,15 @@ export class CurvePart {
   draw(records, over) {
     this.#records = records;
     this.#control.hidden = records.length === 0;
-    show(this.#words, records.length ? null : el("p", {}, over ? "No round was trained." : "No round has been told yet."));
+    const none = over ? "No round was trained." : "No round has been told yet.";
+    show(this.#words, records.length ? null : el("p", {}, none));
     const last = Math.max(records.length - 1, 0);
     this.#slider.max = last;
-    this.#mark(this.#moved ? Math.min(this.#slider.valueAsNumber, last) : last);
+    this.#mark(this.#moved ? Math.min(this.#place, last) : last);
+  }
+
+  get #place() {
+    return this.#slider.valueAsNumber;
   }
 
   #choose(place) {
@@ -77,10 +82,13 @@ function figures(record) {
   ]);
 }
 
-/** How far the training rows' labels lead: the share of rows with at most each margin. */
-export function marginChart(margins) {
+/** How far the training rows' labels lead: the section with the share of rows with at most each margin. */
+export function marginSection(margins) {
   const records = margins.grid.map((margin, place) => ({ margin, share: margins.shares[place] }));
   const series = [{ name: "share of rows with at most this margin", style: "line a", value: plain("share") }];
   const chart = new LineChart("Margins of the training rows", series, plain("margin"), { low: 0, high: 1 });
-  return { element: chart.element, draw: () => chart.draw(records) };
+  chart.draw(records);
+  const [least, mean] = [number(margins.least), number(margins.mean)];
+  const words = `The least margin is ${least}, the mean ${mean}; rows above 0 are predicted right.`;
+  return section("margins", "Margins", el("p", {}, words), chart.element);
 }

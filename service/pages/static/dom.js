@@ -33,8 +33,8 @@ export function show(place, ...children) {
   if (link !== null) place.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus();
 }
 
-/** A table; each column is {title, number, cell}, where cell makes a row's content. Narrow screens show cells with their
- * titles, one below the other (style.css), so the roles are said again for readers of the screen. */
+/** A table; each column is {title, number, cell}, where cell makes a row's content. Narrow screens show cells with
+ * their titles, one below the other (style.css), so the roles are said again for readers of the screen. */
 export function table(caption, columns, rows) {
   const heads = columns.map((column) =>
     el("th", { scope: "col", role: "columnheader", class: column.number ? "number" : null }, column.title),

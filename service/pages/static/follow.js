@@ -3,8 +3,8 @@
 const PAUSE = 1500; // milliseconds; the server itself tells rounds a quarter of a second late
 const LONGEST_PAUSE = 15_000; // while the server is away
 
-/** Calls `step` now, and again after a pause while it answers true and the tab is visible. A problem that may pass is told
- * and tried again, less and less often; any other ends it. tell: gets the problem, or null when there is none. */
+/** Calls `step` now, and again after a pause while it answers true and the tab is visible. A problem that may pass is
+ * told and tried again, less and less often; any other ends it. tell: gets the problem, or null when there is none. */
 export function follow(step, tell) {
   let timer = null;
   let busy = false;

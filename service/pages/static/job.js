@@ -1,16 +1,17 @@
 // The page of one job.
 
 import { call } from "./api.js";
-import { CurvePart, marginChart } from "./curves.js";
+import { CurvePart, marginSection } from "./curves.js";
 import { el, pairs, section, show, table } from "./dom.js";
 import { follow } from "./follow.js";
 import { between, bytes, count, duration, moment, number, percent } from "./format.js";
-import { isOver, progressBar, statusBadge } from "./job_figures.js";
+import { answerOf, isOver, progressBar, statusBadge } from "./job_figures.js";
 import { address } from "./models.js";
 import { parameters } from "./parameters.js";
 import { Rounds } from "./rounds.js";
 import { StagePart } from "./stages.js";
 
+const PHASES = { read: "reading", compile: "compiling kernels" };
 const HISTORY = [
   { title: "When", cell: (step) => moment(step.at) },
   { title: "Status", cell: (step) => statusBadge(step.state) },
@@ -71,10 +72,11 @@ class JobPage {
     this.#cancel.hidden = isOver(job) || job.status === "cancelling";
     show(this.head, el("h1", {}, job.name), statusBadge(job.status), el("span", { class: "note" }, job.id));
     show(this.#state, stateOf(job));
-    show(this.#progress, progressBar(job), job.eta === null ? null : ` about ${duration(job.eta)} left`);
+    const left = job.eta === null ? null : el("span", { class: "note" }, ` about ${duration(job.eta)} left`);
+    show(this.#progress, progressBar(job), left);
     show(this.#figures, pairs(figuresOf(job)));
     this.#curves.draw(rounds, isOver(job));
-    this.#drawMargins(job.answer?.margins);
+    this.#drawMargins(answerOf(job)?.margins);
     this.#stages.draw(job, rounds, every);
     show(this.#request, table("The request with its defaults", parameters.columns, parameters.rows(job.request)));
     show(this.#history, table("Changes of status", HISTORY, job.transitions));
@@ -82,44 +84,42 @@ class JobPage {
 
   #drawMargins(margins) {
     if (!margins || this.#margins.childElementCount) return;
-    const chart = marginChart(margins);
-    const words = `The least margin is ${number(margins.least)}, the mean ${number(margins.mean)}; rows above 0 are predicted right.`;
-    this.#margins.append(section("margins", "Margins", el("p", {}, words), chart.element));
-    chart.draw();
+    this.#margins.append(marginSection(margins));
   }
 }
 
 function stateOf(job) {
   return [
-    el("p", {}, job.message, job.phase ? ` Now: ${{ read: "reading", compile: "compiling kernels" }[job.phase] ?? job.phase}.` : ""),
+    el("p", {}, job.message, job.phase ? ` Now: ${PHASES[job.phase] ?? job.phase}.` : ""),
     job.reason ? el("p", { class: job.status === "failed" ? "reason failed" : "reason" }, job.reason) : null,
-    ...(job.answer?.warnings ?? []).map((warning) => el("p", { class: "reason" }, warning)),
+    ...(answerOf(job)?.warnings ?? []).map((warning) => el("p", { class: "reason" }, warning)),
   ];
 }
 
 function figuresOf(job) {
-  const answer = job.answer ?? {};
+  const answer = answerOf(job) ?? {};
   const { submitted_at, started_at, finished_at } = job.timings;
+  const known = (value, words) => (value === undefined ? null : words(value));
   return [
     ["Model", modelLink(job.model)],
     ["Algorithm", job.algorithm],
     ["Training error", errorText(answer.train_error)],
     ["Validation error", errorText(answer.valid_error)],
-    ["Loss", answer.loss === undefined ? null : number(answer.loss)],
-    ["Bound of the loss", answer.bound === undefined ? null : number(answer.bound)],
-    ["Rounds in the model", answer.rounds === undefined ? null : `${count(answer.rounds)} of ${count(answer.rounds_run)} trained`],
+    ["Loss", known(answer.loss, number)],
+    ["Bound of the loss", known(answer.bound, number)],
+    ["Rounds in the model", known(answer.rounds, (kept) => `${count(kept)} of ${count(answer.rounds_run)} trained`)],
     ["Ended because of", answer.stop_reason?.replaceAll("_", " ")],
-    ["Rows, classes", answer.rows === undefined ? null : `${count(answer.rows)}, ${count(answer.classes)}`],
+    ["Rows, classes", known(answer.rows, (rows) => `${count(rows)}, ${count(answer.classes)}`)],
     ["Workers", workersText(job.resources)],
     ["Threads", job.resources.threads === null ? "as many as the worker has" : String(job.resources.threads)],
     ["Rows of each member", answer.rows_per_member?.map(count).join(", ")],
     ["Memory, estimated", memoryText(job, answer)],
-    ["Memory, measured", answer.peak_memory_bytes === undefined ? null : `${bytes(answer.peak_memory_bytes)} at most on a member`],
+    ["Memory, measured", known(answer.peak_memory_bytes, (most) => `${bytes(most)} at most on a member`)],
     ["Submitted", moment(submitted_at)],
     ["Started", started_at && moment(started_at)],
     ["Finished", finished_at && moment(finished_at)],
     ["Duration", started_at && duration(between(started_at, finished_at))],
-    ["Run", job.run > 1 ? `${job.run}, after ${job.run - 1} that did not end` : null],
+    ["Attempts", job.run > 1 ? String(job.run) : null],
   ];
 }
 

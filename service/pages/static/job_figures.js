@@ -14,9 +14,14 @@ export function statusBadge(status) {
   return el("span", { class: `badge ${status}` }, status);
 }
 
+/** The figures of the training that has just succeeded: those of an earlier one stay there while a job is resumed. */
+export function answerOf(job) {
+  return job.status === "succeeded" ? job.answer : null;
+}
+
 /** The error of the model, or of the rounds so far: of validation rows where there are some. */
 export function errorOf(job) {
-  const figures = job.answer ?? job.latest;
+  const figures = answerOf(job) ?? job.latest;
   if (!figures) return { value: null, of: "" };
   if (figures.valid_error !== null) return { value: figures.valid_error, of: "validation" };
   return { value: figures.train_error, of: "training" };

@@ -11,15 +11,21 @@ const PAGE = 25;
 const COLUMNS = [
   {
     title: "Job",
-    cell: (job) => [el("a", { href: `/jobs/${job.id}` }, job.name), " ", el("span", { class: "note" }, job.id.slice(0, 8))],
+    cell: (job) => [
+      el("a", { href: `/jobs/${job.id}` }, job.name), " ", el("span", { class: "note" }, job.id.slice(0, 8)),
+    ],
   },
   { title: "Status", cell: (job) => statusBadge(job.status) },
   { title: "Algorithm", cell: (job) => job.algorithm },
   { title: "Progress", cell: (job) => progressBar(job) },
   { title: "Error", number: true, cell: errorCell },
   { title: "Started", cell: (job) => moment(job.timings.started_at) },
-  { title: "Duration", number: true, cell: (job) => duration(between(job.timings.started_at, job.timings.finished_at)) },
+  { title: "Duration", number: true, cell: took },
 ];
+
+function took({ timings }) {
+  return duration(between(timings.started_at, timings.finished_at));
+}
 
 function errorCell(job) {
   const { value, of } = errorOf(job);
@@ -51,7 +57,8 @@ export function showJobs(main, tell) {
 
 function nothing(status, token) {
   if (status || token) return el("p", { class: "empty" }, status ? `No job is ${status} here.` : "No older jobs.");
-  return el("p", { class: "empty" }, "No job has been submitted yet. ", el("code", {}, "POST /v1/jobs"), " submits one; ",
+  return el("p", { class: "empty" },
+    "No job has been submitted yet. ", el("code", {}, "POST /v1/jobs"), " submits one; ",
     el("a", { href: "/docs" }, "the description of the API"), " says what it takes.");
 }
 

@@ -1,7 +1,7 @@
 // The report of one version of a model.
 
 import { call } from "./api.js";
-import { marginChart } from "./curves.js";
+import { marginSection } from "./curves.js";
 import { el, pairs, section, table } from "./dom.js";
 import { follow } from "./follow.js";
 import { count, moment, number, percent } from "./format.js";
@@ -45,7 +45,7 @@ function report(model, job) {
       answer ? null : el("p", { class: "note" }, job
         ? "The job that trained it went on and tells the errors of a later version."
         : "The job that trained it was deleted, and its errors with it.")),
-    answer?.margins ? margins(answer.margins) : null,
+    answer?.margins ? marginSection(answer.margins) : null,
     section("classes", `Classes (${count(metadata.classes.length)})`,
       el("ul", { class: "values" }, metadata.classes.map((label) => el("li", {}, text(label))))),
     section("features", `Features (${count(metadata.features.length)})`,
@@ -73,14 +73,6 @@ function figures(model, job, answer) {
     ["Data fingerprint", el("code", {}, metadata.fingerprint)],
     ["SHA-256", el("code", {}, model.sha256)],
   ];
-}
-
-function margins(found) {
-  const chart = marginChart(found);
-  const words = `The least margin is ${number(found.least)}, the mean ${number(found.mean)}; rows above 0 are predicted right.`;
-  const part = section("margins", "Margins", el("p", {}, words), chart.element);
-  chart.draw();
-  return part;
 }
 
 function text(value) {

@@ -3,7 +3,7 @@
 import { ColumnChart } from "./chart.js";
 import { el, section, show, table } from "./dom.js";
 import { between, duration, percent } from "./format.js";
-import { isOver } from "./job_figures.js";
+import { answerOf, isOver } from "./job_figures.js";
 
 /** In the order of a training; docs/http.md says what each is. */
 export const NAMES = {
@@ -42,7 +42,8 @@ const TABLE = [
 function bar(share) {
   const filling = el("span", { class: "filling" });
   filling.style.width = `${100 * share}%`; // by script: the policy allows no style in markup
-  return el("span", { class: "bar" }, el("span", { class: "trough", "aria-hidden": "true" }, filling), percent(share));
+  const trough = el("span", { class: "trough", "aria-hidden": "true" }, filling);
+  return el("span", { class: "bar" }, trough, share < 1e-3 ? "< 0.1 %" : percent(share));
 }
 
 /** The section of a job's page. */
@@ -55,7 +56,7 @@ export class StagePart {
   /** rounds: every `every`-th that was told. */
   draw(job, rounds, every) {
     const measured = rounds.filter((round) => round.stages);
-    const rows = job.answer?.profile ? rowsOfAnswer(job.answer.profile) : rowsSoFar(job, measured, every);
+    const rows = answerOf(job)?.profile ? rowsOfAnswer(job.answer.profile) : rowsSoFar(job, measured, every);
     const shown = rows.filter((row) => row.seconds > 0);
     show(this.#words, el("p", {}, words(job, measured, every)));
     this.#table.hidden = shown.length === 0;
@@ -83,10 +84,10 @@ export class StagePart {
 }
 
 function words(job, measured, every) {
-  if (job.answer?.profile) {
+  if (answerOf(job)?.profile) {
     const { seconds, outside_kernels_share: share } = job.answer.profile.rounds;
     const outside = share === null ? "" : `, ${percent(share)} of it outside kernels (Python, calls, allocation)`;
-    return `All rounds together took ${duration(seconds)}${outside}. In a gang the figures are those of its first member.`;
+    return `All rounds together took ${duration(seconds)}${outside}. A gang tells the figures of its first member.`;
   }
   if (measured.length && every > 1) return `So far, reckoned from every ${every}th round.`;
   if (measured.length) return "So far.";
