@@ -29,7 +29,7 @@ CLASSES = ("<script>document.title='taken'</script>", "birch & oak", '"><img src
 FEATURE = "<b>height</b>"
 DOOMED = "<img src=x onerror=document.title=1>.parquet"
 TRAINED = {"valid": "odd.parquet", "train": "odd.parquet", "label": "kind"}
-WIDTHS = (1280, 400)
+WIDTHS = (1280, 1000, 400)
 
 
 @pytest.fixture(scope="module")

@@ -33,15 +33,17 @@ export function show(place, ...children) {
   if (link !== null) place.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus();
 }
 
-/** A table; each column is {title, number, cell}, where cell makes a row's content. Narrow screens show cells with
- * their titles, one below the other (style.css), so the roles are said again for readers of the screen. */
+/** A table; each column is {title, number, whole, cell}: cell makes a row's content, numbers stand at the right, and
+ * what is whole stays on one line. Narrow screens show cells with their titles, one below the other (style.css), so the
+ * roles are said again for readers of the screen. */
 export function table(caption, columns, rows) {
+  const style = ({ number, whole }) => [number && "number", whole && "whole"].filter(Boolean).join(" ") || null;
   const heads = columns.map((column) =>
-    el("th", { scope: "col", role: "columnheader", class: column.number ? "number" : null }, column.title),
+    el("th", { scope: "col", role: "columnheader", class: style(column) }, column.title),
   );
   const line = (row) =>
     el("tr", { role: "row" }, columns.map((column) =>
-      el("td", { role: "cell", "data-title": column.title, class: column.number ? "number" : null },
+      el("td", { role: "cell", "data-title": column.title, class: style(column) },
         el("span", {}, column.cell(row))),
     ));
   return el("table", { role: "table" },

@@ -13,7 +13,7 @@ import { StagePart } from "./stages.js";
 
 const PHASES = { read: "reading", compile: "compiling kernels" };
 const HISTORY = [
-  { title: "When", cell: (step) => moment(step.at) },
+  { title: "When", whole: true, cell: (step) => moment(step.at) },
   { title: "Status", cell: (step) => statusBadge(step.state) },
   { title: "Run", number: true, cell: (step) => String(step.run) },
   { title: "Reason", cell: (step) => step.reason ?? "–" },
@@ -52,7 +52,7 @@ class JobPage {
   #progress = el("p");
   #figures = el("div");
   #margins = el("div");
-  #request = el("div");
+  #request = el("div", { class: "halves" });
   #history = el("div", { class: "stacked" });
   #curves = new CurvePart();
   #stages = new StagePart();
@@ -108,7 +108,7 @@ function figuresOf(job) {
     ["Loss", known(answer.loss, number)],
     ["Bound of the loss", known(answer.bound, number)],
     ["Rounds in the model", known(answer.rounds, (kept) => `${count(kept)} of ${count(answer.rounds_run)} trained`)],
-    ["Ended because of", answer.stop_reason?.replaceAll("_", " ")],
+    ["Stop reason", answer.stop_reason?.replaceAll("_", " ")],
     ["Rows, classes", known(answer.rows, (rows) => `${count(rows)}, ${count(answer.classes)}`)],
     ["Workers", workersText(job.resources)],
     ["Threads", job.resources.threads === null ? "as many as the worker has" : String(job.resources.threads)],

@@ -18,8 +18,8 @@ const COLUMNS = [
   { title: "Status", cell: (job) => statusBadge(job.status) },
   { title: "Algorithm", cell: (job) => job.algorithm },
   { title: "Progress", cell: (job) => progressBar(job) },
-  { title: "Error", number: true, cell: errorCell },
-  { title: "Started", cell: (job) => moment(job.timings.started_at) },
+  { title: "Error", number: true, whole: true, cell: errorCell },
+  { title: "Started", whole: true, cell: (job) => moment(job.timings.started_at) },
   { title: "Duration", number: true, cell: took },
 ];
 

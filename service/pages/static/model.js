@@ -51,8 +51,8 @@ function report(model, job) {
     section("features", `Features (${count(metadata.features.length)})`,
       el("div", { class: "wide long", role: "region", tabindex: "0", "aria-labelledby": "features" },
         table("Features in the model's order", FEATURES, metadata.features))),
-    section("parameters", "Parameters",
-      table("The resolved configuration", parameters.columns, parameters.rows(metadata.config))),
+    section("parameters", "Parameters", el("div", { class: "halves" },
+      table("The resolved configuration", parameters.columns, parameters.rows(metadata.config)))),
   ].filter((part) => part !== null);
 }
 

@@ -12,7 +12,7 @@ const COLUMNS = [
   { title: "Classes", number: true, cell: ({ metadata }) => count(metadata.classes.length) },
   { title: "Features", number: true, cell: ({ metadata }) => count(metadata.features.length) },
   { title: "Rows", number: true, cell: ({ metadata }) => count(metadata.n_rows) },
-  { title: "Registered", cell: (model) => moment(model.created_at) },
+  { title: "Registered", whole: true, cell: (model) => moment(model.created_at) },
 ];
 
 /** The page of one version. */

@@ -89,7 +89,7 @@ function words(job, measured, every) {
     const outside = share === null ? "" : `, ${percent(share)} of it outside kernels (Python, calls, allocation)`;
     return `All rounds together took ${duration(seconds)}${outside}. A gang tells the figures of its first member.`;
   }
-  if (measured.length && every > 1) return `So far, reckoned from every ${every}th round.`;
+  if (measured.length && every > 1) return `So far, reckoned from one round in ${every}.`;
   if (measured.length) return "So far.";
   if (job.request.profile) return "Nothing yet: no round has been told.";
   if (isOver(job)) return "Not known: the training gave no answer, and the request did not have “profile”: true.";
