@@ -12,7 +12,7 @@ const COLUMNS = [
   {
     title: "Job",
     cell: (job) => [
-      el("a", { href: `/jobs/${job.id}` }, job.name), " ", el("span", { class: "note" }, job.id.slice(0, 8)),
+      el("a", { href: `/jobs/${job.id}` }, job.name), " ", el("span", { class: "note whole" }, job.id.slice(0, 8)),
     ],
   },
   { title: "Status", cell: (job) => statusBadge(job.status) },
