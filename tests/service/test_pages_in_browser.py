@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 from fastapi import FastAPI
 from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.alert import Alert
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import alert_is_present
+from selenium.webdriver.support.wait import WebDriverWait
 
 from service.cli_init import make_secrets
 from service.keys import Scope, key_of, new_text
@@ -126,6 +129,12 @@ class Page:
         )
         return list(self.driver.execute_script(script, heading))
 
+    def ask_to_cancel(self) -> Alert:
+        """Presses the button; the question whether it is meant."""
+        self.one("button.danger").click()
+        found: Alert = WebDriverWait(self.driver, 60).until(alert_is_present())
+        return found
+
     def is_live(self) -> bool:
         return self.one("#live").is_displayed()
 
@@ -193,15 +202,17 @@ def test_a_running_job_is_followed_and_cancelled(page: Page, server: httpx.Clien
         page.wait(read_round, lambda later: later > first)
         titles = [figure.text for figure in page.all("figcaption")]
         assert titles[:4] == ["Error", "Edge", "Loss and bounds (logarithmic)", "Alpha (step)"]
-        assert "validation" in page.one("figure .plot svg").get_attribute("aria-label")
+        # Charts are drawn anew with every reading, so nothing may hold on to one.
+        label = page.driver.execute_script(
+            "return document.querySelector('figure .plot svg').getAttribute('aria-label')"
+        )
+        assert re.match(r"Error: training from .* at [0-9]+ to .*; validation from .* at [0-9]+ to ", label)
         stages = {row[0]: row for row in page.rows("time")}
         assert {"histograms", "search for cuts", "scores and errors", "validation"} <= set(stages)
         assert page.all("rect.stage")
-        page.one("button.danger").click()
-        page.driver.switch_to.alert.dismiss()
+        page.ask_to_cancel().dismiss()
         assert server.get(f"/v1/jobs/{job}").json()["status"] == "running"
-        page.one("button.danger").click()
-        page.driver.switch_to.alert.accept()
+        page.ask_to_cancel().accept()
         page.see("cancelled", ".head .badge")
         page.wait("return document.getElementById('live').hidden")
         assert not page.one("button.danger").is_displayed()
@@ -416,8 +427,7 @@ def test_a_key_is_asked_for_once_and_kept_in_the_tab(browser: Chrome, locked: tu
     with endless_job(client, name="endless") as job:
         page.open(f"/jobs/{job}")
         page.see("Rounds are being trained")
-        page.one("button.danger").click()
-        page.driver.switch_to.alert.accept()
+        page.ask_to_cancel().accept()
         page.see("has scope read; this call needs train", "#trouble")
         assert client.get(f"/v1/jobs/{job}").json()["status"] == "running"
     page.one("#forget").click()
