@@ -16,7 +16,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --require-hashes -r
 INSTALL_PROJECT := -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-docker test-docker-all bench soak lock clean
+.PHONY: help setup demo check test test-docker test-docker-all browser bench soak lock clean
 
 help:
 	@echo "make setup   build $(VENV) with what the service and the demo need"
@@ -25,6 +25,7 @@ help:
 	@echo "make test    check, then pytest (PYTEST_ARGS='-k name' narrows it)"
 	@echo "make test-docker  a cluster by docker compose: same model, a kill, isolation (needs Docker only)"
 	@echo "make test-docker-all  the same, and every fault of tests/docker/test_all.py (half an hour)"
+	@echo "make browser  install Debian's Chromium for the tests of the web pages, if it is missing (needs root)"
 	@echo "make bench   time the engine against its peers, in $(BENCH_VENV) (BENCH_ARGS go to the program)"
 	@echo "make soak    ten minutes of random kills while jobs run, every model checked (SOAK_ARGS='--minutes 2')"
 	@echo "make lock    write requirements/*.txt again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)"
@@ -99,6 +100,15 @@ test-docker: $(VENV)/.dev-stamp
 test-docker-all: $(VENV)/.dev-stamp
 	@echo "==> pytest: a cluster by docker compose, and all its faults"
 	@$(BIN)/python -m pytest tests/docker -m docker $(PYTEST_ARGS)
+
+# Without it the tests of the web pages are skipped by name.
+browser:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "Chromium is missing, and only root can install it: apt-get install chromium chromium-driver"; exit 0; fi; \
+	echo "==> Chromium and its driver from Debian's packages"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -qq -y --no-install-recommends chromium chromium-driver >/dev/null
 
 bench: $(BENCH_VENV)/.bench-stamp
 	@$(BENCH_VENV)/bin/python -m benchmarks $(BENCH_ARGS)

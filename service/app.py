@@ -25,6 +25,7 @@ from service.job_run import JobRun
 from service.key_check import KeyCheck
 from service.key_ring import KeyRing
 from service.migrate import upgrade
+from service.pages import routes
 from service.registry import ModelRegistry
 from service.remote_runner import RemoteRunner
 from service.request_metrics import RequestMetrics
@@ -68,6 +69,8 @@ def create_app(settings: Settings, claimed: StateDirectory | None = None) -> Fas
     )
     for part in (jobs, algorithms, models, predict, health, metrics):
         app.include_router(part.router)
+    app.include_router(routes.router)
+    app.mount(routes.ASSETS, routes.Assets())
     install_error_handlers(app)
     # The last one added is the first to see a request: it is timed, then its key is checked, then its body read.
     app.add_middleware(BodyLimit, large=settings.body_limit_bytes)

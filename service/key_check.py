@@ -33,7 +33,8 @@ class KeyCheck:
         await self._app(scope, receive, send)
 
     async def _check(self, request: Request) -> None:
-        needed = scope_needed(request.method, request.url.path)
+        # The path that routing goes by, not one that is put together from the request's headers.
+        needed = scope_needed(request.method, request.scope["path"])
         if needed is None:
             return
         text = sent_key(request.headers)

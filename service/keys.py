@@ -19,6 +19,9 @@ from service.errors import KeyUnknown, RequestRefused
 FORM = re.compile(r"ew_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 # Whether the server lives and what it can do: nothing that is anybody's.
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
+# Web pages: the same for everybody. What they show they fetch from /v1, with the key of whoever looks.
+PAGES = frozenset({"/", "/models"})
+PAGE_FOLDERS = ("/jobs/", "/models/", "/assets/")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 MODELS = ("/v1/models/", "/v2/models/")
 PREDICTING = ("/predict", "/infer")
@@ -125,7 +128,7 @@ def parse_scopes(names: Iterable[str]) -> frozenset[Scope]:
 
 def scope_needed(method: str, path: str) -> Scope | None:
     """The scope that a call needs, None for what everybody may see. Whatever is not known needs much."""
-    if path in OPEN_PATHS and method in READING:
+    if method in READING and (path in OPEN_PATHS | PAGES or path.startswith(PAGE_FOLDERS)):
         return None
     if method in READING:
         return Scope.READ

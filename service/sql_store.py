@@ -10,7 +10,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, delete, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.elements import ColumnElement
 
@@ -38,9 +38,10 @@ from service.store import (
 from service.tables import JobRecord, ModelRecord, RoundRow, TransitionRecord
 
 JOBS = JobRecord.__table__
+ROUNDS = RoundRow.__table__
 NO_LEASE: dict[str, Any] = {"lease_owner": None, "lease_expires": None}
 IDENTITY = {"job_id", "run", "round", "seconds"}
-FIGURES = tuple(column.name for column in RoundRow.__table__.columns if column.name not in IDENTITY)
+FIGURES = tuple(column.name for column in ROUNDS.columns if column.name not in IDENTITY)
 
 
 def utc_now() -> datetime:
@@ -163,16 +164,23 @@ class SqlStore(SqlVersions):
                 add_rounds(connection, lease.owner, rounds, self._clock())
             return _get(connection, lease.job_id).state
 
-    def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
-        table = RoundRow.__table__
+    def rounds(self, job_id: str, after: int, limit: int, every: int = 1) -> tuple[int, list[RoundEntry]]:
         with self._sessions.reading() as connection:
             run = _get(connection, job_id).run
-            chosen = (table.c.job_id == job_id) & (table.c.run == run) & (table.c.round > after)
-            query = select(table).where(chosen).order_by(table.c.round).limit(limit)
+            chosen = (ROUNDS.c.job_id == job_id) & (ROUNDS.c.run == run) & (ROUNDS.c.round > after)
+            if every > 1:
+                chosen &= ROUNDS.c.round % every == 0
+            query = select(ROUNDS).where(chosen).order_by(ROUNDS.c.round).limit(limit)
             rows = connection.execute(query).mappings().all()
-        figures = [{name: row[name] for name in FIGURES} for row in rows]
-        entries = [RoundEntry(row["round"], found, row["seconds"]) for row, found in zip(rows, figures, strict=True)]
-        return run, entries
+        return run, [_round(row) for row in rows]
+
+    def latest_rounds(self, jobs: Sequence[Job]) -> dict[str, RoundEntry]:
+        keys = [(job.id, job.run, job.rounds_done) for job in jobs if job.rounds_done]
+        if not keys:
+            return {}
+        query = select(ROUNDS).where(tuple_(ROUNDS.c.job_id, ROUNDS.c.run, ROUNDS.c.round).in_(keys))
+        with self._sessions.reading() as connection:
+            return {row["job_id"]: _round(row) for row in connection.execute(query).mappings()}
 
     def complete(self, lease: Lease, answer: dict[str, Any], version: NewVersion) -> Version:
         with self._sessions.writing() as connection:
@@ -293,6 +301,10 @@ class SqlStore(SqlVersions):
 
 def _job(row: RowMapping) -> Job:
     return Job(**{**row, "state": JobState(row["state"])})
+
+
+def _round(row: RowMapping) -> RoundEntry:
+    return RoundEntry(row["round"], {name: row[name] for name in FIGURES}, row["seconds"])
 
 
 def _get(connection: Connection, job_id: str, *, lock: bool = False) -> Job:

@@ -210,8 +210,11 @@ class JobStore(Protocol):
     def append_rounds(self, lease: Lease, rounds: Sequence[RoundEntry]) -> JobState | None:
         """Add finished rounds; the answer says whether the job is being cancelled. None: there were no rounds."""
 
-    def rounds(self, job_id: str, after: int, limit: int) -> tuple[int, list[RoundEntry]]:
-        """The current run, and its rounds with a number above `after`, in order."""
+    def rounds(self, job_id: str, after: int, limit: int, every: int = 1) -> tuple[int, list[RoundEntry]]:
+        """The current run, and its rounds with a number above `after` that `every` divides, in order."""
+
+    def latest_rounds(self, jobs: Sequence[Job]) -> dict[str, RoundEntry]:
+        """The last round told of each job's run, by the job's id; jobs without one are not in it."""
 
     def complete(self, lease: Lease, answer: dict[str, Any], version: NewVersion) -> Version:
         """Register the model and let the job succeed, both or neither. Raises WrongState while cancelling."""

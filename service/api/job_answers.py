@@ -52,76 +52,6 @@ class TransitionAnswer(BaseModel):
     reason: str | None
 
 
-class JobAnswer(BaseModel):
-    """A job."""
-
-    id: str
-    name: str
-    status: JobState
-    message: str = Field(description="What the status means.")
-    phase: str | None = Field(description="While the job starts: read, or compile where kernels are compiled.")
-    reason: str | None = Field(description="Why the status was reached, where that is not plain.")
-    progress: float = Field(description="0 to 1.")
-    eta: float | None = Field(description="Seconds left, while rounds are trained.")
-    run: int = Field(description="Attempts so far.")
-    rounds: int = Field(description="Rounds asked for.")
-    rounds_done: int = Field(description="Rounds trained in the current run.")
-    model: ModelReference | None
-    priority: int = Field(description="As asked for.")
-    resources: Resources
-    memory: Memory | None = Field(description="The estimate; null where there was none when the job was submitted.")
-    timings: Timings
-    answer: dict[str, Any] | None = Field(description="The figures of the finished training.")
-
-    @classmethod
-    def of(cls, job: Job, now: datetime) -> Self:
-        """The answer about a stored job."""
-        asked = job.body["resources"]
-        return cls(
-            id=job.id,
-            name=job.name,
-            status=job.state,
-            message=job.state.sentence,
-            phase=job.phase if job.state is JobState.STARTING else None,
-            reason=job.reason,
-            progress=_progress(job),
-            eta=_seconds_left(job, now),
-            run=job.run,
-            rounds=job.rounds,
-            rounds_done=job.rounds_done,
-            model=_model(job),
-            resources=Resources(requested_workers=asked["workers"], threads=asked["threads"], workers=job.workers),
-            priority=job.priority,
-            memory=_memory(job),
-            timings=Timings(
-                submitted_at=job.submitted_at,
-                started_at=job.started_at,
-                running_at=job.running_at,
-                finished_at=job.finished_at,
-            ),
-            answer=job.answer,
-        )
-
-
-class JobDetailAnswer(JobAnswer):
-    """A job with its request and its history."""
-
-    request: dict[str, Any] = Field(default={}, description="The request with its defaults.")
-    transitions: list[TransitionAnswer] = []
-
-    def with_history(self, job: Job, transitions: list[Transition]) -> Self:
-        """This answer, with what only the call for one job shows."""
-        history = [TransitionAnswer(state=t.state, run=t.run, at=t.at, reason=t.reason) for t in transitions]
-        return self.model_copy(update={"request": job.body, "transitions": history})
-
-
-class JobListAnswer(BaseModel):
-    """One page of jobs, the newest first."""
-
-    jobs: list[JobAnswer]
-    next_page_token: str | None = Field(description="For the next page; null at the end.")
-
-
 class ConditionsAnswer(BaseModel):
     """The largest gamma at which a round's weak learner meets each weak-learning condition (docs/theory.md); null where
     none is defined."""
@@ -161,6 +91,80 @@ class RoundAnswer(BaseModel):
     def of(cls, entry: RoundEntry) -> Self:
         """The answer about a stored round."""
         return cls.model_validate({"round": entry.round, **entry.figures, "seconds": entry.seconds})
+
+
+class JobAnswer(BaseModel):
+    """A job."""
+
+    id: str
+    name: str
+    status: JobState
+    algorithm: str = Field(description="Its name.")
+    message: str = Field(description="What the status means.")
+    phase: str | None = Field(description="While the job starts: read, or compile where kernels are compiled.")
+    reason: str | None = Field(description="Why the status was reached, where that is not plain.")
+    progress: float = Field(description="0 to 1.")
+    eta: float | None = Field(description="Seconds left, while rounds are trained.")
+    run: int = Field(description="Attempts so far.")
+    rounds: int = Field(description="Rounds asked for.")
+    rounds_done: int = Field(description="Rounds trained in the current run.")
+    latest: RoundAnswer | None = Field(description="The last round told of the current run.")
+    model: ModelReference | None
+    priority: int = Field(description="As asked for.")
+    resources: Resources
+    memory: Memory | None = Field(description="The estimate; null where there was none when the job was submitted.")
+    timings: Timings
+    answer: dict[str, Any] | None = Field(description="The figures of the finished training.")
+
+    @classmethod
+    def of(cls, job: Job, now: datetime, latest: RoundEntry | None = None) -> Self:
+        """The answer about a stored job, and the last round told of its run."""
+        asked = job.body["resources"]
+        return cls(
+            id=job.id,
+            name=job.name,
+            status=job.state,
+            algorithm=job.body["algorithm"]["name"],
+            message=job.state.sentence,
+            phase=job.phase if job.state is JobState.STARTING else None,
+            reason=job.reason,
+            progress=_progress(job),
+            eta=_seconds_left(job, now),
+            run=job.run,
+            rounds=job.rounds,
+            rounds_done=job.rounds_done,
+            latest=None if latest is None else RoundAnswer.of(latest),
+            model=_model(job),
+            resources=Resources(requested_workers=asked["workers"], threads=asked["threads"], workers=job.workers),
+            priority=job.priority,
+            memory=_memory(job),
+            timings=Timings(
+                submitted_at=job.submitted_at,
+                started_at=job.started_at,
+                running_at=job.running_at,
+                finished_at=job.finished_at,
+            ),
+            answer=job.answer,
+        )
+
+
+class JobDetailAnswer(JobAnswer):
+    """A job with its request and its history."""
+
+    request: dict[str, Any] = Field(default={}, description="The request with its defaults.")
+    transitions: list[TransitionAnswer] = []
+
+    def with_history(self, job: Job, transitions: list[Transition]) -> Self:
+        """This answer, with what only the call for one job shows."""
+        history = [TransitionAnswer(state=t.state, run=t.run, at=t.at, reason=t.reason) for t in transitions]
+        return self.model_copy(update={"request": job.body, "transitions": history})
+
+
+class JobListAnswer(BaseModel):
+    """One page of jobs, the newest first."""
+
+    jobs: list[JobAnswer]
+    next_page_token: str | None = Field(description="For the next page; null at the end.")
 
 
 class RoundsAnswer(BaseModel):

@@ -63,8 +63,9 @@ def list_jobs(
     jobs = services.store.list_jobs(state, limit + 1, before)
     page = jobs[:limit]
     token = _make_token(page[-1].number) if len(jobs) > limit else None
-    now = utc_now()
-    return JobListAnswer(jobs=[JobAnswer.of(job, now) for job in page], next_page_token=token)
+    now, latest = utc_now(), services.store.latest_rounds(page)
+    answers = [JobAnswer.of(job, now, latest.get(job.id)) for job in page]
+    return JobListAnswer(jobs=answers, next_page_token=token)
 
 
 @router.get("/{job_id}")
@@ -79,9 +80,10 @@ def read_rounds(
     services: Needs,
     after: Annotated[int, Query(ge=0, le=LARGEST_NUMBER)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    every: Annotated[int, Query(ge=1, le=LARGEST_NUMBER, description="Only rounds whose number it divides.")] = 1,
 ) -> RoundsAnswer:
     """Rounds of the current run with a number above `after`. A new run begins at round 1 again."""
-    run, entries = services.store.rounds(job_id, after, limit)
+    run, entries = services.store.rounds(job_id, after, limit, every)
     last = entries[-1].round if entries else after
     return RoundsAnswer(run=run, rounds=[RoundAnswer.of(entry) for entry in entries], next_after=last)
 
@@ -127,7 +129,8 @@ def _checkpoints(services: Services) -> CheckpointStore:
 
 
 def _detail(job: Job, services: Services) -> JobDetailAnswer:
-    answer = JobDetailAnswer.of(job, utc_now())
+    latest = services.store.latest_rounds([job]).get(job.id)
+    answer = JobDetailAnswer.of(job, utc_now(), latest)
     return answer.with_history(job, services.store.transitions(job.id))
 
 

@@ -90,5 +90,8 @@ def test_a_stranger_on_the_network_cannot_submit(cluster: Cluster, address: str)
 
 def test_calls_without_a_key_are_refused(cluster: Cluster) -> None:
     with cluster.client() as client:
+        # The pages are in the image and open; what they show is not.
+        for path in ("/", "/assets/main.js", "/assets/style.css"):
+            assert httpx.get(client.base_url.join(path)).status_code == 200
         bare = httpx.get(client.base_url.join("/v1/jobs"))
         assert bare.status_code == 401

@@ -100,6 +100,22 @@ def test_rounds_can_be_followed(client: httpx.Client) -> None:
     assert all(entry["valid_error"] is None for entry in rest["rounds"])
     end = client.get(f"/v1/jobs/{job['id']}/rounds", params={"after": 5}).json()
     assert (end["rounds"], end["next_after"]) == ([], 5)
+    some = client.get(f"/v1/jobs/{job['id']}/rounds", params={"every": 2}).json()
+    assert ([entry["round"] for entry in some["rounds"]], some["next_after"]) == ([2, 4], 4)
+    assert client.get(f"/v1/jobs/{job['id']}/rounds", params={"every": 2**63 - 1}).json()["rounds"] == []
+    for wrong in (0, 2**63):
+        answer = client.get(f"/v1/jobs/{job['id']}/rounds", params={"every": wrong})
+        assert (answer.status_code, answer.json()["errors"][0]["loc"]) == (422, ["query", "every"])
+
+
+def test_the_last_round_is_told_with_the_job(client: httpx.Client) -> None:
+    waiting = submit(client, request())
+    assert waiting["latest"] is None or waiting["rounds_done"]
+    job = wait_for_job(client, waiting["id"])
+    rounds = client.get(f"/v1/jobs/{job['id']}/rounds").json()["rounds"]
+    [listed] = client.get("/v1/jobs").json()["jobs"]
+    assert job["latest"] == listed["latest"] == rounds[-1]
+    assert listed["algorithm"] == "adaboost_mh"
 
 
 def test_the_model_is_registered(client: httpx.Client) -> None:

@@ -271,6 +271,8 @@ def test_a_whole_life(store: SqlStore, clock: Clock) -> None:
     store.append_rounds(lease, entries(4, 5))
     assert [entry.round for entry in store.rounds(job.id, 0, 100)[1]] == [1, 2, 3, 4, 5]
     assert store.rounds(job.id, 2, 2) == (1, entries(3, 4))
+    assert [entry.round for entry in store.rounds(job.id, 0, 2, every=2)[1]] == [2, 4]
+    assert store.rounds(job.id, 4, 2, every=2) == (1, [])
     clock.advance(7)
     registered = store.complete(lease, {"rounds": 5}, version())
     done = store.get(job.id)
@@ -285,6 +287,23 @@ def test_a_whole_life(store: SqlStore, clock: Clock) -> None:
     assert done.finished_at == START + timedelta(seconds=7)
     assert (done.lease_owner, done.lease_expires) == (None, None)
     assert states(store, job) == ["queued", "starting", "running", "succeeded"]
+
+
+def test_the_last_rounds_are_those_of_the_current_runs(store: SqlStore, clock: Clock) -> None:
+    first, first_lease = running(store)
+    _second, second_lease = running(store)
+    store.append_rounds(first_lease, entries(1, 3))
+    store.append_rounds(second_lease, entries(1, 2))
+    waiting = submitted(store)
+    jobs = [store.get(each) for each in (first.id, second_lease.job_id, waiting.id)]
+    latest = store.latest_rounds(jobs)
+    assert {job: entry.round for job, entry in latest.items()} == {first.id: 3, second_lease.job_id: 2}
+    assert latest[first.id] == entries(3, 3)[0]
+    clock.advance(LEASE + 1)
+    store.release(None, "silent")
+    _again, lease = taken(store)
+    assert store.latest_rounds([store.get(lease.job_id)]) == {}
+    assert store.latest_rounds([]) == {}
 
 
 def test_what_the_table_refuses_changes_nothing(store: SqlStore) -> None:
