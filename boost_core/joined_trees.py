@@ -3,6 +3,9 @@
 A model that is written again and again while it grows would be joined anew each time; here only its new rounds are.
 """
 
+import math
+import mmap
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +23,19 @@ ROOM = 1.5  # to which arrays grow at least, so that a row is moved a few times 
 AT_ONCE = 512  # trees whose nodes are brought together before they go to an array a field: what fits a cache
 
 
+def small_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array of zeros that takes of the system's memory the pages that are written to. NumPy asks for pages of 2 MB
+    for large arrays: of new memory one was seen to take 10 ms."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if os.name != "posix" or n_bytes == 0:
+        return np.zeros(shape, dtype)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, n_bytes, flags=private), dtype, math.prod(shape)).reshape(shape)
+
+
 class Growing:
-    """An array whose rows become more. width: numbers a row, None = the array has one dimension; spare: room that is
-    made over what is needed, times it: memory is the system's until it is written to, but rows are moved less often."""
+    """An array whose rows become more. width: numbers a row, None = the array has one dimension; spare: how many times
+    the room is made that is needed: memory is the system's until it is written to, and rows are moved less often."""
 
     def __init__(self, dtype: Any, width: int | None = None, spare: float = 1.0) -> None:
         self._room = np.empty(0 if width is None else (0, width), dtype)
@@ -38,7 +51,7 @@ class Growing:
         first, self._n_rows = self._n_rows, self._n_rows + n_rows
         if self._n_rows > self._room.shape[0]:
             size = max(int(self._spare * self._n_rows), int(ROOM * self._room.shape[0]))
-            grown = np.empty((size, *self._room.shape[1:]), self._room.dtype)
+            grown = small_pages((size, *self._room.shape[1:]), self._room.dtype)
             grown[:first] = self._room[:first]
             self._room = grown
         return self._room[first : self._n_rows]

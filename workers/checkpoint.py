@@ -174,11 +174,12 @@ def _file(table: pa.Table, held: int, so_far: RoundsSoFar) -> memoryview:
     """The table as a file in the room that is kept for it. It is not compressed by threads of Arrow: a member has those
     that it was given. held: bytes of columns and of metadata, which a file has twice."""
     frames = FRAMES * (table.num_rows // ROUNDS_AT_ONCE + 2)
-    sink = pa.FixedSizeBufferWriter(room := so_far.room_for(2 * held + frames))
+    room = so_far.room_for(2 * held + frames)
+    sink = pa.FixedSizeBufferWriter(pa.py_buffer(room))
     options = pa.ipc.IpcWriteOptions(compression=pa.Codec(*COMPRESSION), use_threads=False)
     with pa.ipc.new_file(sink, table.schema, options=options) as writer:
         writer.write_table(table, ROUNDS_AT_ONCE)
-    return memoryview(room).cast("B")[: sink.tell()]
+    return room.data[: sink.tell()]
 
 
 def _digest(meta: Mapping[str, Any], table: pa.Table, arrays: Mapping[str, bytes]) -> str:

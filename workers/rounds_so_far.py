@@ -10,10 +10,10 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
 from boost_core.conditions import NAMES, Conditions, as_figures
-from boost_core.joined_trees import Growing, JoinedTrees
+from boost_core.joined_trees import Growing, JoinedTrees, small_pages
 from boost_core.records import RoundRecord
 from boost_core.start import ModelSoFar
 
@@ -30,7 +30,7 @@ class RoundsSoFar:
     """Kept from one checkpoint to the next, so that only the rounds since then have to be joined to the others."""
 
     def __init__(self) -> None:
-        self._room: pa.Buffer | None = None
+        self._room = np.empty(0, np.uint8)
         self._begin()
 
     def _begin(self) -> None:
@@ -53,11 +53,11 @@ class RoundsSoFar:
         self._conditions.append(np.full((len(records), len(NAMES)), np.nan) if conditions is None else conditions)
         self._last = model.records[-1] if model.records else None
 
-    def room_for(self, n_bytes: int) -> pa.Buffer:
+    def room_for(self, n_bytes: int) -> NDArray[np.uint8]:
         """Room for a file of so many bytes; the same as before while it is enough."""
-        if self._room is None or self._room.size < n_bytes:
-            self._room = None  # before the next one is there
-            self._room = pa.allocate_buffer(int(SPARE * n_bytes))
+        if self._room.shape[0] < n_bytes:
+            self._room = np.empty(0, np.uint8)  # before the next one is there
+            self._room = small_pages((int(SPARE * n_bytes),), np.uint8)
         return self._room
 
     @property
