@@ -20,15 +20,16 @@ NODE_TYPES = {
     "node_left": np.int32, "node_right": np.int32,
 }  # fmt: skip
 ROOM = 1.5  # to which arrays grow at least, so that a row is moved a few times at most
+LARGE = 4 << 20  # bytes
 AT_ONCE = 512  # trees whose nodes are brought together before they go to an array a field: what fits a cache
 
 
 def small_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """An array of zeros that takes of the system's memory the pages that are written to. NumPy asks for pages of 2 MB
-    for large arrays: of new memory one was seen to take 10 ms."""
+    """Like numpy.empty, but of the system's memory it takes what is written to. NumPy asks for pages of 2 MB for LARGE
+    arrays: of new memory one was seen to take 10 ms."""
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-    if os.name != "posix" or n_bytes == 0:
-        return np.zeros(shape, dtype)
+    if os.name != "posix" or n_bytes < LARGE:
+        return np.empty(shape, dtype)
     private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     return np.frombuffer(mmap.mmap(-1, n_bytes, flags=private), dtype, math.prod(shape)).reshape(shape)
 
