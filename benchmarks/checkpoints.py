@@ -2,11 +2,13 @@
 
     python -m benchmarks.checkpoints [--case NAME ...] [--seconds 30] [--train-seconds 36] [--repeats 1] [--json]
 
-Every training runs twice on the same rows, without checkpoints and with one every so many seconds and one at its end,
-as the service writes them. Spent: seconds in which a checkpoint is made (the model so far as bytes), written (to the
-disk) or replaces the one before, over training seconds; all but the last one run beside the training. Paired: how much
-longer the training with checkpoints took. A checkpoint holds all rounds so far, so its cost for 1,000
-rounds is told too.
+A training writes a checkpoint every so many seconds and one at its end, as the service does. Of training seconds:
+spent   all seconds in which a checkpoint is handed over (in the training's own thread), made (the model so far as
+        bytes), written (to the disk) or replaces the one before, though all but the last run beside the training
+taken   how much longer the training took for them: rounds while one was on its way, less as many times the median of
+        the rounds right before and after, and all seconds of the last one. Trainings with and without checkpoints
+        differ by far more from each other than by these.
+A checkpoint holds all rounds so far, so its seconds for 1,000 rounds are told too.
 """
 
 import argparse
@@ -16,13 +18,15 @@ import multiprocessing
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
@@ -37,9 +41,10 @@ from workers.checkpoint import Checkpoint, to_memory
 from workers.checkpoint_store import FolderCheckpoints
 from workers.data_plan import DataPlan, DataRequest, plan_data
 from workers.endpoint import Endpoint
-from workers.job import CheckpointSettings, NoProgress, TrainingJob
+from workers.job import CheckpointSettings, NoProgress, RoundProgress, TrainingJob
 from workers.member import run_member
 from workers.mesh import Member, MeshCollective
+from workers.observer import TrainingObserver
 from workers.roster import Roster, Seat, new_secret
 from workers.rounds_so_far import RoundsSoFar
 
@@ -47,13 +52,18 @@ NAMES = ("letter", "1,000,000 x 50 x 8")
 LARGER = Case("1,000,000 x 50 x 8", 1_000_000, 50, 256, 8, 21, 0)
 TRIAL_ROUNDS = 20  # to see how many rounds fill the seconds
 BAR = 0.01
+NEIGHBOURS = 20  # rounds on either side at least
+CHECKPOINT = TrainingObserver.checkpoint
 
 
 class Cost(NamedTuple):
-    """Of one checkpoint, in seconds. processor: of the thread that made and wrote it."""
+    """Of one checkpoint, in seconds. began: by the clock that rounds are noted by; handed: what the training's own
+    thread did, or all before the last one was made; processor: of the thread that made and wrote it."""
 
     rounds: int
     n_bytes: int
+    began: float
+    handed: float
     made: float
     written: float
     replaced: float
@@ -61,7 +71,7 @@ class Cost(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.made + self.written + self.replaced
+        return self.handed + self.made + self.written + self.replaced
 
 
 class Meter:
@@ -69,7 +79,12 @@ class Meter:
 
     def __init__(self) -> None:
         self.costs: list[Cost] = []
-        self._began = self._made = self._written = self._processor = 0.0
+        self._asked = self._began = self._made = self._written = self._processor = 0.0
+
+    def ask(self, observer: TrainingObserver) -> Checkpoint:
+        """In place of an observer's checkpoint."""
+        self._asked = time.perf_counter()
+        return CHECKPOINT(observer)
 
     def make(self, checkpoint: Checkpoint, so_far: RoundsSoFar) -> memoryview:
         """In place of to_memory."""
@@ -85,8 +100,10 @@ class Meter:
     def kept(self, n_rounds: int, n_bytes: int) -> None:
         """And it lasts, and the oldest is gone."""
         now = time.perf_counter()
-        parts = (self._made - self._began, self._written - self._made, now - self._written)
-        self.costs.append(Cost(n_rounds, n_bytes, *parts, time.thread_time() - self._processor))
+        times = (self._asked, self._began, self._made, self._written, now)
+        handed, made, written, replaced = (after - before for before, after in pairwise(times))
+        processor = time.thread_time() - self._processor
+        self.costs.append(Cost(n_rounds, n_bytes, self._asked, handed, made, written, replaced, processor))
 
     def store(self, folder: str) -> FolderCheckpoints:
         """In place of checkpoints_at."""
@@ -108,7 +125,12 @@ class Meter:
 def metered() -> Iterator[Meter]:
     """Checkpoints of members that run in the block are noted."""
     meter = Meter()
+
+    def ask(observer: TrainingObserver) -> Checkpoint:
+        return meter.ask(observer)
+
     with (
+        mock.patch.object(TrainingObserver, "checkpoint", ask),
         mock.patch("workers.observer.to_memory", meter.make),
         mock.patch("workers.member.checkpoints_at", meter.store),
     ):
@@ -124,25 +146,52 @@ class Task(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a training came to."""
+    """What a training came to. ends: when each round was done."""
 
     train_seconds: float
     round_seconds: float
     costs: list[Cost]
+    ends: list[float]
+
+    @property
+    def taken(self) -> float:
+        """Seconds that the training took longer for its checkpoints."""
+        *beside, last = self.costs
+        return last.seconds + sum(self._longer(cost.began, cost.began + cost.seconds) for cost in beside)
+
+    def _longer(self, start: float, stop: float) -> float:
+        """How much longer the rounds that met start..stop took than their neighbours."""
+        ends = np.array(self.ends)
+        durations = np.diff(ends)  # of round k + 1, from ends[k]
+        first, last = (int(np.searchsorted(ends, start)) - 1, int(np.searchsorted(ends, stop)))
+        n = max(last - first, NEIGHBOURS)
+        around = np.concatenate([durations[max(first - n, 0) : first], durations[last : last + n]])
+        return float(durations[first:last].sum() - (last - first) * np.median(around))
+
+
+class Watch(NoProgress):
+    """Notes when each round was done."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+
+    def rounds_done(self, rounds: Sequence[RoundProgress]) -> None:
+        self.ends.append(time.perf_counter())
 
 
 def run(task: Task, rank: int, endpoint: Endpoint) -> Told:
     """Train as one member."""
+    watch = Watch()
     with contextlib.ExitStack() as stack:
         meter = stack.enter_context(metered())
         if task.roster is None:
-            outcome = run_member(assign(task.job, [task.threads])[0], Alone(), NoProgress())
+            outcome = run_member(assign(task.job, [task.threads])[0], Alone(), watch)
         else:
             links = endpoint.connect(task.roster, rank, 60.0)
             who = Member(task.roster.job_id, task.roster.run, rank)
             mesh = stack.enter_context(MeshCollective(who, links))
-            outcome = run_member(assign(task.job, [1] * mesh.size)[rank], mesh, NoProgress())
-    return Told(outcome.seconds["train"], outcome.seconds["per_round"], meter.costs)
+            outcome = run_member(assign(task.job, [1] * mesh.size)[rank], mesh, watch)
+    return Told(outcome.seconds["train"], outcome.seconds["per_round"], meter.costs, watch.ends)
 
 
 def member(pipe: Connection, rank: int) -> None:
@@ -196,35 +245,27 @@ def write_table(case: Case, path: Path) -> DataPlan:
     return plan_data(DataRequest((str(path),), None, "label"))
 
 
-def time_pairs(
+def time_trainings(
     train: Callable[[TrainingJob], Told], job: TrainingJob, settings: CheckpointSettings, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """Trainings with and without checkpoints, in turns."""
+    """Trainings with checkpoints."""
     trial = train(replace(job, config=replace(job.config, rounds=TRIAL_ROUNDS)))
     rounds = max(TRIAL_ROUNDS, round(arguments.train_seconds / trial.round_seconds))
-    plain = replace(job, config=replace(job.config, rounds=rounds))
-    kept = replace(plain, checkpoints=settings)
-    pairs = []
-    for repeat in range(arguments.repeats):
-        first, second = (plain, kept) if repeat % 2 == 0 else (kept, plain)
-        told = {each.checkpoints is not None: train(each) for each in (first, second)}
-        pairs.append((told[False], told[True]))
-    return summary(rounds, pairs)
+    kept = replace(job, config=replace(job.config, rounds=rounds), checkpoints=settings)
+    return summary(rounds, [train(kept) for _ in range(arguments.repeats)])
 
 
-def summary(rounds: int, pairs: list[tuple[Told, Told]]) -> dict[str, Any]:
-    """What all pairs of trainings without and with checkpoints came to."""
-    spent = sum(cost.seconds for _, kept in pairs for cost in kept.costs)
-    last = pairs[-1][1].costs[-1]
-    thousand = statistics.median(1000 * cost.seconds / cost.rounds for _, kept in pairs for cost in kept.costs)
+def summary(rounds: int, trainings: list[Told]) -> dict[str, Any]:
+    """What all trainings came to."""
+    costs, seconds = [cost for told in trainings for cost in told.costs], [told.train_seconds for told in trainings]
     return {
         "rounds": rounds,
-        "train_seconds": [kept.train_seconds for _, kept in pairs],
-        "spent": spent / sum(kept.train_seconds for _, kept in pairs),
-        "paired": statistics.median(kept.train_seconds / plain.train_seconds - 1 for plain, kept in pairs),
-        "seconds_a_1000_rounds": thousand,
-        "last": last._asdict(),
-        "costs": [cost._asdict() for _, kept in pairs for cost in kept.costs],
+        "train_seconds": seconds,
+        "spent": sum(cost.seconds for cost in costs) / sum(seconds),
+        "taken": sum(told.taken for told in trainings) / sum(seconds),
+        "seconds_a_1000_rounds": statistics.median(1000 * cost.seconds / cost.rounds for cost in costs),
+        "last": costs[-1]._asdict(),
+        "costs": [cost._asdict() for cost in costs],
     }
 
 
@@ -240,7 +281,7 @@ def time_case(case: Case, arguments: argparse.Namespace) -> list[dict[str, Any]]
             ways = {"one process": members.alone, "gang of 2": members.gang}
             job = TrainingJob("benchmark", 1, plan, config)
             return [
-                {"case": case.name, "trained": name, **time_pairs(train, job, settings, arguments)}
+                {"case": case.name, "trained": name, **time_trainings(train, job, settings, arguments)}
                 for name, train in ways.items()
             ]
         finally:
@@ -249,12 +290,23 @@ def time_case(case: Case, arguments: argparse.Namespace) -> list[dict[str, Any]]
 
 def show(results: list[dict[str, Any]], seconds: float) -> None:
     """A table for people."""
-    columns = ("rounds", "train s", "checkpoints", "made s", "written s", "replaced s", "MB", "spent", "paired")
-    title = f"checkpoints every {seconds:g} s; made to MB: the last one's\n{machine_line()}"
+    columns = (
+        "rounds",
+        "train s",
+        "checkpoints",
+        "handed s",
+        "made s",
+        "written s",
+        "replaced s",
+        "MB",
+        "spent",
+        "taken",
+    )
+    title = f"checkpoints every {seconds:g} s; handed to MB: the last one's\n{machine_line()}"
     table = Table("table", "trained", *columns, "s a 1,000 rounds", title=title)
     for each in results:
         last = each["last"]
-        parts = [f"{last[name]:.3f}" for name in ("made", "written", "replaced")]
+        parts = [f"{last[name]:.3f}" for name in ("handed", "made", "written", "replaced")]
         table.add_row(
             each["case"],
             each["trained"],
@@ -264,7 +316,7 @@ def show(results: list[dict[str, Any]], seconds: float) -> None:
             *parts,
             f"{last['n_bytes'] / 1e6:.1f}",
             f"{each['spent']:.2%}",
-            f"{each['paired']:+.2%}",
+            f"{each['taken']:+.2%}",
             f"{each['seconds_a_1000_rounds']:.3f}",
         )
     Console(width=150).print(table)

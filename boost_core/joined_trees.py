@@ -3,6 +3,9 @@
 A model that is written again and again while it grows would be joined anew each time; here only its new rounds are.
 """
 
+import math
+import mmap
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,15 +20,27 @@ NODE_TYPES = {
     "node_left": np.int32, "node_right": np.int32,
 }  # fmt: skip
 ROOM = 1.5  # to which arrays grow at least, so that a row is moved a few times at most
+LARGE = 4 << 20  # bytes
 AT_ONCE = 512  # trees whose nodes are brought together before they go to an array a field: what fits a cache
 
 
-class Growing:
-    """An array whose rows become more. width: numbers a row, None = the array has one dimension."""
+def small_pages(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Like numpy.empty, but of the system's memory it takes what is written to. NumPy asks for pages of 2 MB for LARGE
+    arrays: of new memory one was seen to take 10 ms."""
+    n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    if os.name != "posix" or n_bytes < LARGE:
+        return np.empty(shape, dtype)
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, n_bytes, flags=private), dtype, math.prod(shape)).reshape(shape)
 
-    def __init__(self, dtype: Any, width: int | None = None) -> None:
+
+class Growing:
+    """An array whose rows become more. width: numbers a row, None = the array has one dimension; spare: how many times
+    the room is made that is needed: memory is the system's until it is written to, and rows are moved less often."""
+
+    def __init__(self, dtype: Any, width: int | None = None, spare: float = 1.0) -> None:
         self._room = np.empty(0 if width is None else (0, width), dtype)
-        self._n_rows = 0
+        self._n_rows, self._spare = 0, spare
 
     @property
     def rows(self) -> NDArray[Any]:
@@ -33,11 +48,11 @@ class Growing:
         return self._room[: self._n_rows]
 
     def more(self, n_rows: int) -> NDArray[Any]:
-        """So many rows behind the others, to be written to; the first ones take no more room than they need."""
+        """So many rows behind the others, to be written to."""
         first, self._n_rows = self._n_rows, self._n_rows + n_rows
         if self._n_rows > self._room.shape[0]:
-            size = max(self._n_rows, int(ROOM * self._room.shape[0]))
-            grown = np.empty((size, *self._room.shape[1:]), self._room.dtype)
+            size = max(int(self._spare * self._n_rows), int(ROOM * self._room.shape[0]))
+            grown = small_pages((size, *self._room.shape[1:]), self._room.dtype)
             grown[:first] = self._room[:first]
             self._room = grown
         return self._room[first : self._n_rows]
@@ -50,8 +65,8 @@ class Growing:
 class Starts(Growing):
     """Where each of some ranges begins, and the last one ends."""
 
-    def __init__(self) -> None:
-        super().__init__(np.int64)
+    def __init__(self, spare: float) -> None:
+        super().__init__(np.int64, spare=spare)
         self.append([0])
 
     def lengths(self, sizes: Sequence[int]) -> None:
@@ -65,15 +80,15 @@ class Starts(Growing):
 class JoinedTrees:
     """The trees of rounds, in the order of their rounds: the arrays of a model.Forest by their names.
 
-    n_outputs: numbers a leaf as long as there is no tree to tell.
+    n_outputs: numbers a leaf as long as there is no tree to tell; spare: see Growing.
     """
 
-    def __init__(self, n_outputs: int) -> None:
-        self.speech = Speech.VOTES
-        self._nodes = {name: Growing(dtype) for name, dtype in NODE_TYPES.items()}
-        self._payload = Growing(np.int8, n_outputs)
-        self._multiplier, self._column = Growing(np.int64), Growing(np.int32)
-        self._node_start, self._leaf_start, self._round_start = Starts(), Starts(), Starts()
+    def __init__(self, n_outputs: int, spare: float = 1.0) -> None:
+        self.speech, self._spare = Speech.VOTES, spare
+        self._nodes = {name: Growing(dtype, spare=spare) for name, dtype in NODE_TYPES.items()}
+        self._payload = Growing(np.int8, n_outputs, spare)
+        self._multiplier, self._column = Growing(np.int64, spare=spare), Growing(np.int32, spare=spare)
+        self._node_start, self._leaf_start, self._round_start = Starts(spare), Starts(spare), Starts(spare)
 
     @property
     def n_rounds(self) -> int:
@@ -96,7 +111,7 @@ class JoinedTrees:
         if self.n_rounds == 0:
             self.speech = rounds[0].speech
             payload_type = np.int8 if self.speech is Speech.VOTES else np.int32
-            self._payload = Growing(payload_type, parts[0].tree.payload.shape[1])
+            self._payload = Growing(payload_type, parts[0].tree.payload.shape[1], self._spare)
         self._round_start.lengths([len(fitted.parts) for fitted in rounds])
         self._multiplier.append(np.concatenate(multipliers))
         self._column.append([part.column for part in parts])

@@ -17,6 +17,7 @@ from boost_core.warm_up import WarmUp, warm_up
 from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import checkpoints_at
 from workers.job import Assignment, MemberOutcome, Progress
+from workers.library_pages import give_back_libraries
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
 from workers.observer import Reports, TrainingObserver, Writer, teller
@@ -69,6 +70,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
         warm_up(assignment.job.config, len(plan.classes), kind)
         give_back(team)
+        give_back_libraries()
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))

@@ -34,8 +34,8 @@ SLOT_BYTES = 1 << 30  # of histograms at most (boost_core/growth.py)
 PAIR_BYTES, PAIR_GAIN_BYTES, PAIR_BACK_BYTES = 16, 16, 24
 # A drawn example: entries of this round and of the last one, and either what it is drawn as or a copy that is searched.
 EXAMPLE_BYTES = 40
-ROW_BYTES = 28  # label, three row lists of a tree in a gang (alone it has one), leaf, mass of gains
-SPARSE_ROW_BYTES = 88  # the same, and where its lists begin and end, in this round and in the last one
+ROW_BYTES = 20  # label, three row lists of a tree in a gang (alone it has one), leaf
+SPARSE_ROW_BYTES = 88  # the same, mass of gains, and where its lists begin and end, in this round and in the last one
 APART = {"independent_stumps"}  # weak learners of a part a column, each of which says each row's leaf
 
 

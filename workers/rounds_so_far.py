@@ -1,4 +1,7 @@
-"""The rounds of a model so far as arrays, as checkpoints hold them: its trees, and the figures of each round."""
+"""The rounds of a model so far as arrays, as checkpoints hold them: its trees, and the figures of each round.
+
+With them is kept the room that a checkpoint is made in, of which only what a file fills is ever touched.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,12 +10,14 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core.conditions import NAMES, Conditions, as_figures
-from boost_core.joined_trees import Growing, JoinedTrees
+from boost_core.joined_trees import Growing, JoinedTrees, small_pages
 from boost_core.records import RoundRecord
 from boost_core.start import ModelSoFar
 
+SPARE = 3.0  # times what is needed now: memory is the system's until it is written to
 NO_OUTPUTS = 2  # numbers a leaf where no tree says how many
 # Figures of a round in the order of RoundRecord; NaN stands for None where a figure may be missing.
 FIGURES = tuple(field for field in fields(RoundRecord) if field.name != "conditions")
@@ -25,11 +30,12 @@ class RoundsSoFar:
     """Kept from one checkpoint to the next, so that only the rounds since then have to be joined to the others."""
 
     def __init__(self) -> None:
+        self._room = np.empty(0, np.uint8)
         self._begin()
 
     def _begin(self) -> None:
-        self.trees = JoinedTrees(NO_OUTPUTS)
-        self._records, self._conditions = Growing(RECORD), Growing(np.dtype("<f8"), len(NAMES))
+        self.trees = JoinedTrees(NO_OUTPUTS, SPARE)
+        self._records, self._conditions = Growing(RECORD, spare=SPARE), Growing(np.dtype("<f8"), len(NAMES), SPARE)
         self._measured = False
         self._last: RoundRecord | None = None
 
@@ -46,6 +52,13 @@ class RoundsSoFar:
         self._measured |= conditions is not None
         self._conditions.append(np.full((len(records), len(NAMES)), np.nan) if conditions is None else conditions)
         self._last = model.records[-1] if model.records else None
+
+    def room_for(self, n_bytes: int) -> NDArray[np.uint8]:
+        """Room for a file of so many bytes; the same as before while it is enough."""
+        if self._room.shape[0] < n_bytes:
+            self._room = np.empty(0, np.uint8)  # before the next one is there
+            self._room = small_pages((int(SPARE * n_bytes),), np.uint8)
+        return self._room
 
     @property
     def records(self) -> dict[str, bytes]:

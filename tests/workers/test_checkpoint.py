@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ from workers.in_process import train_in_process
 from workers.job import CheckpointSettings, NoProgress, TrainingJob
 from workers.model_file import canonical_json, model_sha256
 from workers.observer import Writer
+from workers.rounds_so_far import RoundsSoFar
 
 ROUNDS = 6
 
@@ -241,6 +243,23 @@ def test_dear_checkpoints_are_rare() -> None:
     writer.begin(small())
     writer.finish(None)
     for now[0], due in ((20.0, False), (409.0, False), (410.0, True)):
+        assert writer.due() is due
+
+
+def test_what_the_training_did_itself_counts_as_well() -> None:
+    """Half a second of the processor for joining rounds, in the training's own thread: 100 seconds until the next."""
+    now, worked = [0.0], [0.0]
+    writer = Writer(MemoryCheckpoints(), "a", 10.0, lambda text: None, lambda: now[0], lambda: worked[0])
+
+    def dear(so_far: RoundsSoFar, model: ModelSoFar) -> None:
+        worked[0] += 0.5 if threading.current_thread() is threading.main_thread() else 0.0
+        bring_up(so_far, model)
+
+    bring_up = RoundsSoFar.bring_up
+    with mock.patch.object(RoundsSoFar, "bring_up", dear):
+        writer.begin(small())
+        writer.finish(None)
+    for now[0], due in ((20.0, False), (99.0, False), (100.0, True)):
         assert writer.due() is due
 
 

@@ -11,12 +11,12 @@ from boost_core.conditions import Conditions
 from boost_core.decoding import plain_decoding
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.forest import make_forest
-from boost_core.joined_trees import Growing
+from boost_core.joined_trees import LARGE, Growing, small_pages
 from boost_core.records import RoundRecord
 from boost_core.start import ModelSoFar
 from boost_core.tree import Tree
 from tests.workers.test_checkpoint import small
-from workers.checkpoint import Checkpoint, from_bytes, to_bytes, to_memory
+from workers.checkpoint import ROUNDS_AT_ONCE, Checkpoint, from_bytes, to_bytes, to_memory
 from workers.rounds_so_far import RoundsSoFar
 
 
@@ -59,8 +59,8 @@ def checkpoint_of(model: ModelSoFar) -> Checkpoint:
 def test_bytes_are_those_of_a_new_start(seed: int, speech: Speech, sizes: list[int], measured: bool) -> None:
     """Whatever was written before: fewer rounds, more, the same or none."""
     model, so_far = some_rounds(seed, max(sizes), speech, measured), RoundsSoFar()
-    written = [to_memory(checkpoint_of(first(model, size)), so_far) for size in sizes]
-    for size, content in zip(sizes, written, strict=True):  # also those that others were written after
+    for size in sizes:
+        content = to_memory(checkpoint_of(first(model, size)), so_far)
         assert bytes(content) == to_bytes(checkpoint_of(first(model, size)))
 
 
@@ -104,8 +104,35 @@ def test_a_forest_is_its_trees_one_after_another(speech: Speech) -> None:
         assert starts.tolist() == [sum(sizes[:number]) for number in range(len(sizes) + 1)]
 
 
-def test_a_view_of_what_grew_stays() -> None:
-    growing = Growing(np.int64)
+def test_many_rounds_of_numbers_that_cannot_be_compressed() -> None:
+    """They are written a few hundred at a time, into room whose size is known before theirs is."""
+    model, so_far = some_rounds(6, 3 * ROUNDS_AT_ONCE + 1, Speech.VALUES), RoundsSoFar()
+    random = np.random.default_rng(0)
+    rounds = []
+    for fitted in model.rounds:
+        payloads = [random.integers(-(2**31), 2**31, (40, 1)).astype(np.int32) for _ in fitted.parts]
+        trees = [replace(part.tree, payload=payload) for part, payload in zip(fitted.parts, payloads, strict=True)]
+        parts = [replace(part, tree=tree) for part, tree in zip(fitted.parts, trees, strict=True)]
+        rounds.append(replace(fitted, parts=tuple(parts)))
+    whole = replace(model, rounds=tuple(rounds))
+    again = from_bytes(bytes(to_memory(checkpoint_of(whole), so_far))).model
+    assert again.records == model.records
+    for fitted, own in zip(again.rounds, whole.rounds, strict=True):
+        assert [part.tree.payload.tolist() for part in fitted.parts] == [p.tree.payload.tolist() for p in own.parts]
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 3), (LARGE // 8, 3)])
+def test_pages_are_an_array_s_own(shape: tuple[int, int]) -> None:
+    one, other = small_pages(shape, np.int32), small_pages(shape, np.int32)
+    assert (one.shape, one.dtype) == (shape, np.int32)
+    one[:], other[:] = 1, 2
+    assert (one == 1).all()
+    assert (other == 2).all()
+
+
+@pytest.mark.parametrize("spare", [1.0, 3.0])
+def test_a_view_of_what_grew_stays(spare: float) -> None:
+    growing = Growing(np.int64, spare=spare)
     growing.append([1, 2, 3])
     seen = growing.rows
     for number in range(4, 60):
