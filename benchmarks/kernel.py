@@ -94,7 +94,7 @@ class Case:
 
     def kernel(self) -> None:
         """What the engine compiles, called as it calls it."""
-        everything, flat = (0, self.shape.features), self.totals.reshape(-1)
+        everything, flat = np.arange(self.shape.features), self.totals.reshape(-1)
         add_rows(
             self.bins, self.rows, self.gains.values.reshape(-1), self.binning.bin_start, everything, self.lanes, flat
         )

@@ -54,17 +54,17 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, sides, best
 
 @kernel
 def search_features(objective, hist, sums, layout, features, best):  # type: ignore[no-untyped-def]
-    """Best cut of a range of features: the first one of the greatest value.
+    """Best cut of some features: the first one of the greatest value.
 
     hist int64 [n_bins, padded], its first row being bin layout[3] of all features; sums [n_channels + 1];
-    layout = (bin_start, n_thresholds, has_missing, first bin); features = (start, stop); best: OUT [RECORD_FIELDS].
+    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; best: OUT [RECORD_FIELDS].
     """
     bin_start, n_thresholds, has_missing, origin = layout
     best[VALUE] = NO_CUT
     n_sums = sums.shape[0]
     room = np.empty(2 * (n_sums + APART), np.int64)
     sides = (room[APART : APART + n_sums], room[APART + n_sums : APART + 2 * n_sums])
-    for j in range(features[0], features[1]):
+    for j in features:
         before = best[VALUE]
         part = hist[bin_start[j] - origin : bin_start[j + 1] - origin]
         search_feature(objective, part, sums, n_thresholds[j], has_missing[j], sides, best)

@@ -33,7 +33,8 @@ class GainMatrix:
 
     values: [n_rows, n_padded]: n_channels gains, then a 1 that counts the row, then zeros, if any; int32. With weights
     all of a row is times its number of copies, in int64 (row_weights.py).
-    One unit of a value is 2**-scale. total_mass: the sum of this member's absolute gains.
+    One unit of a value is 2**-scale. total_mass: the sum of this member's absolute gains. rows: int32, in order; all of
+    any other row is 0, also its count; None: not known.
     """
 
     values: NDArray[np.signedinteger]
@@ -41,6 +42,7 @@ class GainMatrix:
     scale: int
     total_mass: int
     reading: Reading = Reading.TOGETHER
+    rows: NDArray[np.int32] | None = None
 
     def sums(self, team: Team) -> NDArray[np.int64]:
         """Sums over this member's rows of each channel and, last, their count: int64 [n_channels + 1]."""

@@ -212,13 +212,14 @@ def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists): 
     rows: int32, all lists; bounds [n_lists, parts, 2]: where each list's parts lie in them; bins uint8 [d, n];
     gains: flat, [n, padded]; bin_start as in Binning.
     """
+    listed_features = np.arange(features[0], features[1])
     for e in range(bounds.shape[0]):
         hist = hists[slots[e]]
         hist[bin_start[features[0]] : bin_start[features[1]]] = 0
         flat = hist.reshape(-1)
         for part in range(bounds.shape[1]):
             listed = rows[bounds[e, part, 0] : bounds[e, part, 1]]
-            add_rows(bins, listed, gains, bin_start, features, lanes, flat)
+            add_rows(bins, listed, gains, bin_start, listed_features, lanes, flat)
 
 
 @kernel
@@ -238,11 +239,12 @@ def search(front, chosen, objective, hists, layout, features, found):  # type: i
     hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: a range within
     the slice; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
     """
+    listed = np.arange(features[0], features[1])
     start_bin, stop_bin = layout[0][features[0]] - layout[3], layout[0][features[1]] - layout[3]
     for e in range(chosen.shape[0]):
         small, large = chosen[e, SMALL], chosen[e, LARGE]
         small_hist = hists[front.slots[small]]
-        search_features(objective, small_hist, front.sums[small], layout, features, found[2 * e])
+        search_features(objective, small_hist, front.sums[small], layout, listed, found[2 * e])
         found[2 * e + 1, VALUE] = NO_CUT
         if large >= 0:
             large_hist = hists[front.slots[large]]
@@ -250,7 +252,7 @@ def search(front, chosen, objective, hists, layout, features, found):  # type: i
             rest = large_hist[start_bin:stop_bin].reshape(-1)
             for k in range(rest.shape[0]):
                 rest[k] -= added[k]
-            search_features(objective, large_hist, front.sums[large], layout, features, found[2 * e + 1])
+            search_features(objective, large_hist, front.sums[large], layout, listed, found[2 * e + 1])
 
 
 @kernel

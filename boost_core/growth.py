@@ -1,6 +1,6 @@
 """Grows trees on a member's rows: alone in one kernel call, in a gang with one exchange a level."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
 from boost_core.collective import Collective
 from boost_core.cut import feature_edges, slice_features
+from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for
@@ -25,6 +26,7 @@ from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, fresh, new_tr
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
 BLOCKS_A_THREAD = 2
+ALL = np.empty(0, np.int32)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
 
@@ -88,13 +90,15 @@ class _LoneGrower:
         self.offer(binning)
         self._order = np.empty(shard.n_rows, np.int32)
         self._hists = np.empty((0, 0, 0), np.int64)
-        self._edges: dict[int, Integers] = {}
         self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
         self._untimed = new_times()  # of helpers: the leader's times are those of the call
 
     def offer(self, binning: Binning) -> None:
-        """Which features there are stays: others have one bin then, and the same bins are counted."""
-        self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing)
+        """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
+        with_cuts = np.flatnonzero((binning.n_thresholds > 0) | binning.has_missing)
+        self._binning = binning
+        self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing, with_cuts)
+        self._edges: dict[int, Integers] = {}
 
     def grow(
         self,
@@ -106,7 +110,8 @@ class _LoneGrower:
         max_depth: int = NO_LIMIT,
     ) -> Tree:
         lanes = lanes_for(gains.n_channels + 1)
-        threads = self._threads(len(lanes))
+        rows = ALL if gains.rows is None or len(gains.rows) == self._shard.n_rows else gains.rows
+        threads = self._threads(len(lanes), len(rows) or self._shard.n_rows)
         edges = self._blocks(threads)
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, gains.values.shape[1])
@@ -118,8 +123,11 @@ class _LoneGrower:
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
         tree = fresh(tree)
-        grow(team.crew, posts, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
-        return finished(tree, leaf_of_row)
+        grow(team.crew, posts, rows, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
+        grown = finished(tree, leaf_of_row)
+        if rows is ALL:
+            return grown
+        return replace(grown, leaf_of_row=route(grown, self._shard.bins, self._binning, team))
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
         """Room for a tree, and slots, taken, control, found, divided; it is used again, and growth sets all of it that
@@ -145,15 +153,18 @@ class _LoneGrower:
         """Feature blocks: several a thread, so that a thread that lags behind holds up little."""
         edges = self._edges.get(threads)
         if edges is None:
-            wanted = min(threads * BLOCKS_A_THREAD, self._shard.n_features) if threads > 1 else 1
-            edges = self._edges[threads] = np.unique(feature_edges(self._table[1], wanted))
+            with_cuts = self._table[4]
+            wanted = min(threads * BLOCKS_A_THREAD, len(with_cuts)) if threads > 1 else 1
+            bins = np.concatenate([[0], np.cumsum(np.diff(self._table[1])[with_cuts])])
+            edges = np.unique(feature_edges(bins, wanted)) if len(with_cuts) else np.zeros(2, np.int64)
+            self._edges[threads] = edges
         return edges
 
-    def _threads(self, n_lanes: int) -> int:
+    def _threads(self, n_lanes: int, n_rows: int) -> int:
         """Threads that are worth sharing the work with."""
-        work = self._shard.n_rows * self._shard.n_features * n_lanes
-        useful = 1 if JIT_DISABLED else self._team.useful(work, WORTH_THREADS)
-        return max(1, min(useful, self._shard.n_features))
+        n_features = len(self._table[4])
+        useful = 1 if JIT_DISABLED else self._team.useful(n_rows * n_features * n_lanes, WORTH_THREADS)
+        return max(1, min(useful, n_features))
 
     def _histograms(self, max_leaves: int, n_padded: int) -> Integers:
         """int64 [n_slots, n_bins, n_padded]."""

@@ -21,8 +21,8 @@ TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
 
 
 @kernel
-def add_rows(bins, rows, gains, bin_start, feature_range, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains (flat) of the rows, for features of feature_range.
+def add_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]).
 
     bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are
     read and widened once for four of them.
@@ -32,15 +32,11 @@ def add_rows(bins, rows, gains, bin_start, feature_range, lanes, totals):  # typ
     tile = max(TILE_CHANNELS // width, 1)
     for tile_start in range(0, n_rows, tile):
         tile_stop = min(tile_start + tile, n_rows)
-        j = feature_range[0]
-        while j + 4 <= feature_range[1]:
-            b0, b1, b2, b3 = (
-                bin_start[j] * width,
-                bin_start[j + 1] * width,
-                bin_start[j + 2] * width,
-                bin_start[j + 3] * width,
-            )
-            codes0, codes1, codes2, codes3 = bins[j], bins[j + 1], bins[j + 2], bins[j + 3]
+        at = 0
+        while at + 4 <= features.shape[0]:
+            j0, j1, j2, j3 = features[at], features[at + 1], features[at + 2], features[at + 3]
+            b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
+            codes0, codes1, codes2, codes3 = bins[j0], bins[j1], bins[j2], bins[j3]
             for k in range(tile_start, tile_stop):
                 i = np.int64(rows[k])
                 prefetch_lanes(gains, np.int64(rows[min(k + AHEAD, n_rows - 1)]) * width, lanes)
@@ -51,13 +47,13 @@ def add_rows(bins, rows, gains, bin_start, feature_range, lanes, totals):  # typ
                     b3 + np.int64(codes3[i]) * width,
                 )
                 add_lanes(totals, places, gains, i * width, lanes)
-            j += 4
-        while j < feature_range[1]:
-            base, codes = bin_start[j] * width, bins[j]
+            at += 4
+        while at < features.shape[0]:
+            base, codes = bin_start[features[at]] * width, bins[features[at]]
             for k in range(tile_start, tile_stop):
                 i = np.int64(rows[k])
                 add_lanes(totals, (base + np.int64(codes[i]) * width,), gains, i * width, lanes)
-            j += 1
+            at += 1
 
 
 class HistogramBuilder:
@@ -65,7 +61,7 @@ class HistogramBuilder:
 
     def __init__(self, bins: NDArray[np.uint8], binning: Binning, team: Team) -> None:
         self._bins = bins
-        self._rows = np.arange(bins.shape[1], dtype=np.int32)
+        self._rows, self._features = np.arange(bins.shape[1], dtype=np.int32), np.arange(bins.shape[0])
         self._bin_start = binning.bin_start
         self._n_bins = int(binning.bin_start[-1])
         self._team = team
@@ -91,7 +87,8 @@ class HistogramBuilder:
         lanes = lanes_for(gains.n_channels + 1)
 
         def part(start: int, stop: int) -> None:
-            add_rows(self._bins, chosen, flat_gains, self._bin_start, (start, stop), lanes, flat_totals)
+            features = self._features[start:stop]
+            add_rows(self._bins, chosen, flat_gains, self._bin_start, features, lanes, flat_totals)
 
         n_features = self._bins.shape[0]
         self._team.over(n_features, chosen.shape[0] * n_features * len(lanes), part)

@@ -42,10 +42,12 @@ WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared
 
 
 @kernel
-def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
+def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
     """Grow a tree, with whoever waits at the posts.
 
-    edges: int64 [n_blocks + 1], the feature blocks; table = (bins, bin_start, n_thresholds, has_missing);
+    rows: int32, those that are not all 0, or none for all of them (the leaves of others are not told); edges: int64
+    [n_blocks + 1], blocks of the features; table = (bins, bin_start, n_thresholds, has_missing, features int64 [k]:
+    those with cuts);
     gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
@@ -57,9 +59,10 @@ def grow(crew, posts, edges, objective, table, gains, work, helpers_times, tree,
     theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
     call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
     gather(crew)
-    for i in range(order.shape[0]):
-        order[i] = i
-    start_tree(tree, objective, order.shape[0], gains[1])
+    n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
+    for i in range(n_rows):
+        order[i] = rows[i] if rows.shape[0] > 0 else i
+    start_tree(tree, objective, n_rows, gains[1])
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
@@ -129,7 +132,7 @@ def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
 def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
     order, scratch, _, hists, _, _, control, found, divided, times = work
-    features = (edges[block], edges[block + 1])
+    features = table[4][edges[block] : edges[block + 1]]
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
         bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
@@ -139,7 +142,7 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         divided[block, 0], divided[block, 1] = sizes
     elif control[ACTION] == ROOT:
         began = read_clock(times)
-        _build(hists[0], table, gains, order, lanes, features)
+        _build(hists[0], table, gains, order[: tree.segments[0, 1]], lanes, features)
         built = read_clock(times)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
         times[HISTOGRAMS] += built - began
@@ -239,9 +242,11 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 @step
 def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of some features over the rows."""
-    bins, bin_start = table[0], table[1]
-    hist[bin_start[features[0]] : bin_start[features[1]]] = 0
-    add_rows(bins, rows, gains[0], bin_start, features, lanes, hist.reshape(-1))
+    bins, bin_start, flat, width = table[0], table[1], hist.reshape(-1), hist.shape[1]
+    for j in features:
+        for k in range(bin_start[j] * width, bin_start[j + 1] * width):
+            flat[k] = 0
+    add_rows(bins, rows, gains[0], bin_start, features, lanes, flat)
 
 
 @step
@@ -253,13 +258,11 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
     _build(small_hist, table, gains, rows, lanes, features)
     if control[SUBTRACT] == 1:
-        start, stop = table[1][features[0]], table[1][features[1]]
-        large_flat, small_flat = (
-            large_hist[start:stop].reshape(-1),
-            small_hist[start:stop].reshape(-1),
-        )
-        for k in range(large_flat.shape[0]):
-            large_flat[k] -= small_flat[k]
+        for j in features:
+            start, stop = table[1][j], table[1][j + 1]
+            large_flat, small_flat = large_hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
+            for k in range(large_flat.shape[0]):
+                large_flat[k] -= small_flat[k]
     else:
         rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
         _build(large_hist, table, gains, rows, lanes, features)

@@ -152,7 +152,8 @@ class Sampler:
         values = np.empty_like(matrix.values)
         state = (matrix.values, matrix.n_channels, self._draws, below)
         parts = self._grower.team.over(values.shape[0], values.size, lambda a, b: int(_keep(*state, a, b, values)))
-        return replace(matrix, values=values, total_mass=sum(parts))
+        rows = np.flatnonzero(self._draws < below).astype(np.int32)
+        return replace(matrix, values=values, total_mass=sum(parts), rows=rows)
 
     def revalued(self, fitted: Fitted, matrix: GainMatrix, learner: object) -> Fitted:
         """The weak learner with its value on all rows of all members, where it was fitted to some."""
