@@ -118,11 +118,11 @@ class _LoneGrower:
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
+        tree = fresh(tree)
         work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
         matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
-        tree = fresh(tree)
         grow(team.crew, posts, rows, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
         grown = finished(tree, leaf_of_row)
         if rows is ALL:

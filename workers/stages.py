@@ -103,6 +103,7 @@ class Stages:
 
 
 NO_TIME = Stages()
+NO_TALK = (0, 0)
 
 
 def _less(now: tuple[float, ...], before: tuple[float, ...]) -> tuple[float, ...]:
@@ -120,7 +121,7 @@ class Clock:
     _times: NDArray[np.int64] = field(default_factory=new_times)
     _seen: list[int] = field(default_factory=lambda: new_times().tolist())
     _timed: Timed | None = None
-    _talked: tuple[int, int] = (0, 0)
+    _talked: tuple[int, int] = NO_TALK
     _marks: list[tuple[int, int, list[int], tuple[int, int]]] = field(default_factory=list)
 
     def watch(self, times: NDArray[np.int64], collective: object) -> None:
@@ -133,7 +134,8 @@ class Clock:
     def enter(self, stage: str) -> None:
         """A stage begins. What the one that ends has taken is charged when somebody asks: a loop that is called a few
         times a round, each time after a kernel has filled the caches, takes as long as the kernel of a small table."""
-        self._marks.append((self.stage, time.perf_counter_ns(), self._times.tolist(), self._talk()))
+        talked = NO_TALK if self._timed is None else self._talk()
+        self._marks.append((self.stage, time.perf_counter_ns(), self._times.tolist(), talked))
         self.stage = PLACES[stage]
 
     def _charge(self) -> None:
@@ -176,6 +178,6 @@ class Clock:
     def _talk(self) -> tuple[int, int]:
         """Nanoseconds of packing and of the rest of exchanges so far."""
         if self._timed is None:
-            return 0, 0
+            return NO_TALK
         packing = self._timed.seconds_packing
         return round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)
