@@ -41,7 +41,10 @@ def new_crew(most_blocks: int) -> NDArray[np.int64]:
 
 @kernel
 def gather(crew):  # type: ignore[no-untyped-def]
-    """A crew that nobody is in any more may work again, also on another number of blocks."""
+    """A crew that nobody is in any more may work again, also on another number of blocks; helpers may come at once, and
+    find nothing before the first publication."""
+    for claimed in range(CLAIMS, crew.shape[0]):
+        crew[claimed] = crew[PUBLICATION]
     exchange(crew, DISMISSED, 0)
 
 
@@ -131,10 +134,9 @@ def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
     began = read_clock(times)
     n_blocks = edges.shape[0] - 1
     publish(crew)
-    call = call_of(_do_blocks, (crew, n_threads(posts), edges, task))
+    invite(posts, call_of(_do_blocks, (crew, n_threads(posts), edges, task)))
     block = claim(crew, n_blocks, 0)
     while block != NOTHING:
-        invite(posts, call)
         do_part(task, block, edges[block], edges[block + 1])
         finish(crew)
         block = claim(crew, n_blocks, 0)

@@ -57,8 +57,9 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, times = work
     began = read_clock(times)
     theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
-    call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
     gather(crew)
+    # At once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer.
+    invite(posts, call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes)))
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
         order[i] = rows[i] if rows.shape[0] > 0 else i
@@ -68,16 +69,16 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     slots[0], taken[0] = 0, 1
     if tree.gains.shape[0] > 1:
         control[ACTION] = ROOT
-        _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        _share(crew, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        middle = _divide(crew, edges, objective, table, gains, work, tree, lanes)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
-            _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+            _share(crew, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
                 _combine(
                     tree,
@@ -115,11 +116,10 @@ def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, he
 
 
 @step
-def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     n_blocks = edges.shape[0] - 1
     publish(crew)
-    invite(posts, call)
     block = claim(crew, n_blocks, 0)
     while block != NOTHING:
         _do_block(block, edges, objective, table, gains, work, tree, lanes)
@@ -181,7 +181,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 
 @step
-def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
     order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
@@ -189,7 +189,7 @@ def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
-    _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+    _share(crew, edges, objective, table, gains, work, tree, lanes)
     return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
 
 
