@@ -146,7 +146,7 @@ def _end_with_member() -> None:
 
 def load_tiny(order: Order) -> None:
     """Read and bin a tiny table with columns of the same types: kernels exist for them then, for columns of few and of
-    many different values. What bins a column with missing values is left to the member, of which most have none."""
+    many different values. The member may still compile one or another that its own columns need."""
     values = np.arange(TINY_ROWS)
     features = {
         f"{name}{n_values}": pa.array(values % n_values).cast(name, safe=False)

@@ -101,7 +101,9 @@ def test_the_member_only_loads_what_the_child_has_compiled(tmp_path: Path):
         found: list[list[str]] = json.loads(done.stdout)
         return found
 
-    assert run(0) == [APART, []]
+    phases, compiled = run(0)
+    assert phases == APART
+    assert set(compiled) <= {"_look_up"}  # of binning, whose kernels a tiny table does not have all of
     assert run(0) == [ALONE, []]  # by the marker
 
 
