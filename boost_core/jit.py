@@ -33,7 +33,7 @@ def _sources_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _choose_cache() -> bool:
+def _choose_cache() -> Path | None:
     """Pick a folder for compiled kernels; without a writable one nothing is cached and nothing fails.
 
     NUMBA_CACHE_DIR names it where set; else it lies beside this file, or in the home directory.
@@ -51,12 +51,13 @@ def _choose_cache() -> bool:
         kernels = folder / f"kernels-{_sources_digest()}"
         if _writable(kernels):
             config.CACHE_DIR = str(kernels)
-            return True
-    return False
+            return kernels
+    return None
 
 
 JIT_DISABLED = bool(config.DISABLE_JIT)
-CACHED = _choose_cache()
+CACHE = _choose_cache()  # of this release's kernels
+CACHED = CACHE is not None
 
 compiled: Any = njit  # whose types do not know the options for wrappers
 # No wrappers that other compiled code would call through a pointer: nothing does, and each takes time to compile.

@@ -1,4 +1,4 @@
-"""What every member of a gang does: read its rows, bin them, compile, train."""
+"""What every member of a gang does: read its rows, bin them, compile, train. Large ones let another process compile."""
 
 import ctypes
 import resource
@@ -17,6 +17,7 @@ from boost_core.warm_up import WarmUp, warm_up
 from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import checkpoints_at
 from workers.job import Assignment, MemberOutcome, Progress
+from workers.kernel_maker import Order, make_kernels, worth_a_process
 from workers.library_pages import give_back_libraries
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
@@ -61,13 +62,19 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
     clock, started = Clock(), time.perf_counter()
     with Team(assignment.threads, kernel_clock()) as team:
         clock.watch(team.times, collective)
+        plan = assignment.job.plan
+        kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
+        order = Order.of(assignment.job, kind)
+        if worth_a_process(assignment, order):
+            clock.enter(COMPILE)
+            progress.phase(COMPILE)
+            make_kernels(order, progress.cancel_requested)
+            clock.enter(READ)
         progress.phase(READ)
         kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
         give_back(team)
         clock.enter(COMPILE)
         progress.phase(COMPILE)
-        plan = assignment.job.plan
-        kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
         warm_up(assignment.job.config, len(plan.classes), kind)
         give_back(team)
         give_back_libraries()

@@ -25,6 +25,8 @@ from workers.binner import BLOCK_BYTES
 from workers.data_plan import DataPlan
 
 # A process that has imported everything, compiled all its kernels and trained on 1,000 rows: 0.47 GB; 0.3 from a cache.
+# Where a child compiles (kernel_maker.py) it and its waiting member take up to 0.56, before any of the 64 MB and more
+# of cells is read: these rows and the blocks that they are read in cover the rest.
 PROCESS_BYTES = 480_000_000
 # While a block of columns is binned: the block itself, and what Arrow has decoded, some of which its allocator keeps.
 BLOCKS = 2

@@ -5,11 +5,15 @@ Each function is one way a member can behave; the member of the highest rank is 
 
 import os
 import signal
+import tempfile
 import time
 from dataclasses import fields
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
+from boost_core import jit
 from boost_core.binning import make_binning
 from boost_core.collective import Collective
 from boost_core.decoding import plain_decoding
@@ -17,8 +21,10 @@ from boost_core.errors import BoundBroken
 from boost_core.forest import make_forest
 from boost_core.model import Model, RoundFigures
 from boost_core.records import RoundRecord, StopReason
+from workers import kernel_maker
 from workers.errors import DataError
 from workers.job import Assignment, MemberOutcome, Progress, RoundProgress
+from workers.member import run_member
 
 ROUNDS = 40
 
@@ -144,3 +150,12 @@ def exits(assignment: Assignment, collective: Collective, progress: Progress) ->
     if is_last(assignment):
         raise SystemExit(3)
     return train(assignment, collective, progress, ROUNDS)
+
+
+def compiles_apart(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
+    """A real member that counts as one with many rows, of which nobody knows that its kernels are made."""
+    with tempfile.TemporaryDirectory() as name, mock.patch.object(kernel_maker, "LEAST_CELLS", 0):
+        with mock.patch.object(jit, "CACHE", Path(name)):
+            done = run_member(assignment, collective, progress)
+        assert len(list(Path(name).glob("made-*"))) == 1, "the child did not come to its end"
+    return done

@@ -1,0 +1,173 @@
+"""Compiles the kernels of a member with many rows in a process of its own, before the member reads.
+
+    member   starts the child -> waits -> reads -> loads the kernels from Numba's cache -> trains
+    child    a line of JSON on its standard input -> compiles -> ends, also once that input ends: its member is gone
+
+Numba and LLVM keep some 110 MB of functions that a process has compiled and do not of those that it has loaded
+(docs/performance.md). Whatever happens to the child, the member compiles what it does not find.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numba.core.registry import cpu_target
+
+from boost_core import jit
+from boost_core.collective import Alone
+from boost_core.config import TrainingConfig
+from boost_core.team import Rehearsal
+from boost_core.warm_up import WarmUp, warm_up
+from workers.assignment import assign
+from workers.data_plan import DataRequest, plan_data
+from workers.job import Assignment, TrainingJob
+from workers.loading import Loader
+from workers.shelf import Shelf
+
+LEAST_CELLS = 64 << 20  # bytes of bins: below, 110 MB are not worth the second or two that a child takes to start
+GIVE_UP_SECONDS = 300.0  # half of what other members wait in round 0 (mesh.py); compiling takes 9 to 13
+LOOK_SECONDS = 0.2
+TINY_ROWS = 600  # more different values than the most bins
+UNLIKE = ("rounds", "seed", "max_bins")  # of a configuration, what no kernel depends on
+
+
+@dataclass(frozen=True)
+class Order:
+    """What kernels are for. types: different ones of the features, as Arrow calls them."""
+
+    config: TrainingConfig
+    n_classes: int
+    kind: WarmUp
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, job: TrainingJob, kind: WarmUp) -> Self:
+        """Of a job's member."""
+        types = sorted({feature.type for feature in job.plan.features})
+        return cls(job.config, len(job.plan.classes), kind, tuple(types))
+
+    def to_json(self) -> str:
+        """One line."""
+        values = {"config": self.config.to_dict(), "n_classes": self.n_classes, "kind": asdict(self.kind)}
+        return json.dumps({**values, "types": self.types}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of `to_json`."""
+        values = json.loads(text)
+        config, kind = TrainingConfig.from_dict(values["config"]), WarmUp(**values["kind"])
+        return cls(config, values["n_classes"], kind, tuple(values["types"]))
+
+    def marker(self) -> Path | None:
+        """The file that says that a child made these kernels on such a processor; None: nothing is compiled or kept.
+
+        It saves starting a child and is trusted for nothing else.
+        """
+        if jit.JIT_DISABLED or jit.CACHE is None:
+            return None
+        values = json.loads(self.to_json())
+        values["config"] = {name: value for name, value in values["config"].items() if name not in UNLIKE}
+        machine = cpu_target.target_context.codegen().magic_tuple()  # by which Numba's cache tells processors apart
+        text = json.dumps([values, numba.__version__, machine], sort_keys=True)
+        return jit.CACHE / f"made-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def worth_a_process(assignment: Assignment, order: Order) -> bool:
+    """Whether a member has so many rows that what compiling leaves behind is noticed, and its kernels are not made."""
+    ranges = (*assignment.train_ranges, *assignment.valid_ranges)
+    cells = len(assignment.job.plan.features) * sum(stop - start for start, stop in ranges)
+    if cells < LEAST_CELLS:
+        return False
+    marker = order.marker()
+    return marker is not None and not marker.exists()
+
+
+def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
+    """Wait for a child that makes them. Nothing that goes wrong with it is an error."""
+    marker = order.marker()
+    with suppress(OSError), _child(order) as child:
+        if marker is not None and _made(child, cancelled):
+            marker.touch()
+
+
+@contextmanager
+def _child(order: Order) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that is at work, and is gone afterwards. It imports what this process does, and says nothing.
+
+    Errors: OSError if it cannot be started, or is gone at once.
+    """
+    paths = os.pathsep.join(str(Path(path).absolute()) for path in sys.path)
+    child = subprocess.Popen(
+        [sys.executable or "python", "-P", "-m", "workers.kernel_maker"],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    with child:  # which closes its input and waits for it
+        try:
+            assert child.stdin is not None
+            child.stdin.write(order.to_json().encode() + b"\n")
+            yield child
+        finally:
+            child.kill()
+
+
+def _made(child: subprocess.Popen[bytes], cancelled: Callable[[], bool]) -> bool:
+    """Whether a child came to its end, which nobody waits for once the job is cancelled."""
+    give_up = time.monotonic() + GIVE_UP_SECONDS
+    while not cancelled() and time.monotonic() < give_up:
+        with suppress(subprocess.TimeoutExpired):
+            return child.wait(LOOK_SECONDS) == 0
+    return False
+
+
+def _end_with_member() -> None:
+    """Wait until nobody holds the other end of the standard input, then end this process at once."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
+
+
+def load_tiny(order: Order) -> None:
+    """Read and bin a tiny table with columns of the same types: kernels exist for them then, for columns of few and of
+    many different values. The member may still compile one or another that its own columns need."""
+    values = np.arange(TINY_ROWS)
+    features = {
+        f"{name}{n_values}": pa.array(values % n_values).cast(name, safe=False)
+        for name in order.types
+        for n_values in (2, TINY_ROWS)
+    }
+    with tempfile.TemporaryDirectory(prefix="edgewise-kernels-") as folder, Rehearsal() as team:
+        path = str(Path(folder) / "tiny.parquet")
+        pq.write_table(pa.table({**features, "label": pa.array(values % 2)}), path)
+        plan = plan_data(DataRequest((path,), (path,), "label"))
+        [assignment] = assign(TrainingJob("kernels", 1, plan, order.config, 1), [1])
+        Loader(assignment, Alone(), team, lambda stage: None).load(Shelf())
+
+
+def main() -> None:
+    """Compile what the standard input asks for."""
+    order = Order.from_json(sys.stdin.readline())
+    threading.Thread(target=_end_with_member, daemon=True).start()
+    warm_up(order.config, order.n_classes, order.kind)
+    load_tiny(order)
+
+
+if __name__ == "__main__":
+    main()
