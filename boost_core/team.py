@@ -182,21 +182,21 @@ class Team:
         if kind != KERNELS:
             self.times[kind] += spent
 
-    def over(self, size: int, work: int, task: Callable[[int, int], Result], kind: int = KERNELS) -> list[Result]:
+    def over(self, size: int, work: int, task: Callable[[int, int], Result], kind: int = KERNELS, parts=None) -> list[Result]:
         """Run task(start, stop) on parts of range(size); results in order of the parts.
 
         work: rough number of element operations in all, by which small tasks stay in the caller's thread. kind: as in
         `timed`. Errors: the first one that was raised, after all parts have ended.
         """
-        n_parts = min(self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
+        n_parts = min(parts or self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
         if n_parts <= 1:
             return [self.timed(kind, task, 0, size)]
-        parts = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
+        turns = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
         results: list[Any] = [None] * n_parts
 
         def take_parts(rank: int) -> None:
             began = self._now()
-            for part in parts:
+            for part in turns:
                 results[part] = task(size * part // n_parts, size * (part + 1) // n_parts)
             if rank == 0:
                 self._note(kind, began)

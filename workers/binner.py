@@ -6,6 +6,8 @@ the block is binned and dropped. Every member goes through the same blocks, also
 Threads share a block by columns and, where these are few, by ranges of their rows.
 """
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -27,7 +29,7 @@ from boost_core.binning import (
     quantiles_of,
     sample_rows,
 )
-from boost_core.collective import Collective
+from boost_core.collective import Alone, Collective
 from boost_core.model import Feature
 from boost_core.team import PARTS_A_THREAD, Team
 from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_binner
@@ -60,13 +62,20 @@ class Binned:
     valid: NDArray[np.uint8]
 
 
-def blocks_of(types: Sequence[str], n_rows: int, size: int) -> list[range]:
+def _silent(name):
+    pass
+
+
+GROUP_BYTES = int(os.environ.get("GB", "4")) << 20
+
+
+def blocks_of(types: Sequence[str], n_rows: int, size: int, block_bytes=None, least=None) -> list[range]:
     """Column blocks, the same on every member: rows are counted as if spread evenly. types: of the columns."""
-    most = BLOCK_BYTES // max(n_rows // size, 1)  # bytes of a row
+    most = (block_bytes or BLOCK_BYTES) // max(n_rows // size, 1)  # bytes of a row
     blocks: list[range] = []
     first, width = 0, 0
     for column, type_ in enumerate(types):
-        if column - first >= LEAST_COLUMNS and width + WIDTHS.get(type_, 8) > most:
+        if column - first >= (least or LEAST_COLUMNS) and width + WIDTHS.get(type_, 8) > most:
             blocks.append(range(first, column))
             first, width = column, 0
         width += WIDTHS.get(type_, 8)
@@ -92,6 +101,8 @@ class Binner:
         valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)
         thresholds: list[Floats] = []
         has_missing: list[bool] = []
+        if self._collective.size == 1:
+            return self._lone(train, valid, sampled, (train_bins, valid_bins))
         for block in blocks_of([feature.type for feature in features], job.plan.n_train, self._assignment.size):
             some = features[block.start : block.stop]
             own = train_bins[block.start : block.stop]
@@ -101,6 +112,28 @@ class Binner:
             thresholds += found
             has_missing += missing
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
+
+    def _lone(self, train, valid, sampled, bins):
+        features = self._assignment.job.plan.features
+        groups = blocks_of([f.type for f in features], train.n_rows, 1, GROUP_BYTES, 1)
+        found = [None] * len(groups)
+        lead = threading.get_ident()
+
+        def task(first, last):
+            for at in range(first, last):
+                clock = self._clock if threading.get_ident() == lead else _silent
+                group = groups[at]
+                some = features[group.start : group.stop]
+                with Team(1) as team:
+                    own = Binner(self._assignment, Alone(), team, clock)
+                    found[at] = own._bin(own._read(train, some), some, sampled, bins[0][group.start : group.stop])
+                    if valid is not None:
+                        bin_block(own._read(valid, some), some, found[at][0], team, bins[1][group.start : group.stop])
+
+        self._team.over(len(groups), 1 << 40, task, parts=len(groups))
+        thresholds = [t for each in found for t in each[0]]
+        missing = [t for each in found for t in each[1]]
+        return Binned(make_binning(thresholds, missing), *bins)
 
     def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
         """Places of this member's training rows that are in the quantile sample."""
@@ -115,7 +148,7 @@ class Binner:
 
     def _read(self, reader: RangeReader, features: Sequence[Feature]) -> list[RawColumn]:
         self._clock("read")
-        values = reader.columns([feature.name for feature in features])
+        values = reader.columns([feature.name for feature in features], self._team)
         self._clock("bin")
         return values
 
