@@ -86,7 +86,8 @@ class RangeReader:
         self._kept, self.n_rows = (None if kept.all() else kept), int(kept.sum())
 
     def columns(self, names: Sequence[str], team: Team | None = None) -> list[RawColumn]:
-        """Numeric columns of the ranges' rows in their order, decoded by all threads of the team."""
+        """Numeric columns of the ranges' rows in their order, decoded by all threads of the team; team: another one
+        than the reader's. Threads may call it at the same time, each with a team of its own."""
         team = team or self._team
         runs = [(*place, list(pieces)) for place, pieces in groupby(self._pieces, key=lambda piece: piece[:2])]
         # a row group's columns are shared among the threads where there are fewer groups than threads have turns
