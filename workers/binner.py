@@ -50,6 +50,9 @@ WIDTHS = {
     "uint32": 4,
 }  # bytes of a value, else 8
 GROUPS_A_THREAD = 2  # at least: with fewer, threads that are done wait for the last one
+# Of columns that a thread takes for itself. What Python does for a column, while other threads wait, takes as long
+# as the work on some 10,000 rows of bytes.
+LEAST_ROWS = 100_000
 LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
 # Element operations, roughly: of a cell, of a sampled value, of a grid, of a cell from its file to its bin.
 DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK, WHOLE_WORK = 4, 6, 4, 32, 30_000, 32
@@ -78,12 +81,12 @@ def blocks_of(types: Sequence[str], n_rows: int, size: int) -> list[range]:
 
 def groups_of(types: Sequence[str], n_rows: int, threads: int) -> list[range]:
     """Groups of columns for the threads of a lone member of so many rows, of which each holds one at a time; none where
-    these would be more raw values than a block's, or too few to share them out: then blocks are shared."""
+    these would be more raw values than a block's, or columns are too short or too few: then blocks are shared."""
     least, whole = GROUPS_A_THREAD * threads, sum(WIDTHS.get(type_, 8) for type_ in types)
     groups = _columns_of(types, min(GROUP_BYTES // max(n_rows, 1), whole // least), 1)
     widest = max((sum(WIDTHS.get(types[column], 8) for column in group) for group in groups), default=0)
-    fits = threads * widest * n_rows <= BLOCK_BYTES and (threads == 1 or len(groups) >= least)
-    return groups if fits else []
+    shared = threads == 1 or (len(groups) >= least and n_rows >= LEAST_ROWS)
+    return groups if shared and threads * widest * n_rows <= BLOCK_BYTES else []
 
 
 def _columns_of(types: Sequence[str], most: int, least: int) -> list[range]:
@@ -130,7 +133,8 @@ class Binner:
             parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done)
         else:
             parts = [done(block, self) for block in blocks_of(types, job.plan.n_train, self._assignment.size)]
-        thresholds, has_missing = ([each for part in parts for each in part[which]] for which in (0, 1))
+        thresholds = list(chain.from_iterable(found for found, _ in parts))
+        has_missing = list(chain.from_iterable(missing for _, missing in parts))
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
     def _apart(self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part]) -> list[Part]:

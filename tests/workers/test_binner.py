@@ -20,7 +20,17 @@ from boost_core.shard import Shard
 from boost_core.team import Team
 from tests.workers.parquet_tables import Columns, job_of, plan_of, small_config, write
 from workers.assignment import assign
-from workers.binner import BLOCK_BYTES, GROUPS_A_THREAD, LEAST_COLUMNS, WIDTHS, Binned, Binner, blocks_of, groups_of
+from workers.binner import (
+    BLOCK_BYTES,
+    GROUPS_A_THREAD,
+    LEAST_COLUMNS,
+    LEAST_ROWS,
+    WIDTHS,
+    Binned,
+    Binner,
+    blocks_of,
+    groups_of,
+)
 from workers.errors import DataError
 from workers.job import Assignment, TrainingJob
 from workers.reading import RangeReader
@@ -166,6 +176,7 @@ def test_threads_that_each_take_columns_of_their_own_change_nothing(
     apart = Binner._apart
     monkeypatch.setattr(Binner, "_apart", lambda own, groups, *rest: taken.append(groups) or apart(own, groups, *rest))
     monkeypatch.setattr(binner_module, "WHOLE_WORK", 1 << 20)
+    monkeypatch.setattr(binner_module, "LEAST_ROWS", 0)
     monkeypatch.setattr(binner_module, "GROUP_BYTES", group_bytes)
     own = bin_whole(job, 1, threads=threads)
     [groups] = taken
@@ -189,6 +200,7 @@ def test_an_error_of_one_thread_ends_the_binning_of_a_lone_member(
     columns = RangeReader.columns
     monkeypatch.setattr(RangeReader, "columns", failing)
     monkeypatch.setattr(binner_module, "WHOLE_WORK", 1 << 20)
+    monkeypatch.setattr(binner_module, "LEAST_ROWS", 0)
     with pytest.raises(DataError, match="it is gone"):
         bin_whole(job, 1, threads=2)
 
@@ -205,7 +217,7 @@ def test_what_threads_hold_of_columns_is_no_more_than_a_block(types: list[str], 
     assert [feature for group in groups for feature in group] == list(range(len(types)))
     widest = max(sum(WIDTHS.get(types[feature], 8) for feature in group) for group in groups)
     assert threads * widest * n_rows <= BLOCK_BYTES
-    assert threads == 1 or len(groups) >= GROUPS_A_THREAD * threads
+    assert threads == 1 or (len(groups) >= GROUPS_A_THREAD * threads and n_rows >= LEAST_ROWS)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 30_000, 1 << 40])
