@@ -271,6 +271,16 @@ def _hash_on(codes, states):  # type: ignore[no-untyped-def]
         states[i] = (states[i] ^ np.uint64(codes[i])) * np.uint64(0x100000001B3)
 
 
+@inner
+def _hash_four(first, second, third, fourth, states):  # type: ignore[no-untyped-def]
+    """The same with four more of their bins, one after another: states are loaded and stored once."""
+    for i in range(first.shape[0]):
+        state = (states[i] ^ np.uint64(first[i])) * np.uint64(0x100000001B3)
+        state = (state ^ np.uint64(second[i])) * np.uint64(0x100000001B3)
+        state = (state ^ np.uint64(third[i])) * np.uint64(0x100000001B3)
+        states[i] = (state ^ np.uint64(fourth[i])) * np.uint64(0x100000001B3)
+
+
 @kernel
 def _row_hashes(bins, labels, row_numbers, start, stop):  # type: ignore[no-untyped-def]
     """Wrap-around sum over the rows from start to stop of a hash of (global row number, bins, label); row_numbers: of
@@ -285,7 +295,12 @@ def _row_hashes(bins, labels, row_numbers, start, stop):  # type: ignore[no-unty
         numbers, own = row_numbers[first - start : end - start], labels[first:end]
         for i in range(numbers.shape[0]):
             states[i] = mix64(np.uint64(numbers[i]) + np.uint64(0x9E3779B97F4A7C15))
-        for j in range(bins.shape[0]):
+        fours = bins.shape[0] // 4 * 4
+        for j in range(0, fours, 4):
+            _hash_four(
+                bins[j, first:end], bins[j + 1, first:end], bins[j + 2, first:end], bins[j + 3, first:end], states
+            )
+        for j in range(fours, bins.shape[0]):
             _hash_on(bins[j, first:end], states)
         for i in range(numbers.shape[0]):
             total += mix64(states[i] ^ (np.uint64(own[i]) << np.uint64(32)))

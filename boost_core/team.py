@@ -122,6 +122,12 @@ class Team:
             calls.put(None)
         self._bell[0] += 1
 
+    def of_caller(self) -> "Team":
+        """A team of the caller's thread alone, whose times are this one's."""
+        team = Team(1)
+        team.times, team._now = self.times, self._now
+        return team
+
     def posts(self, threads: int) -> NDArray[np.int64]:
         """The posts of threads - 1 helpers, for a kernel that wants help (posts.py). Who is away is called back."""
         if threads <= 1 or JIT_DISABLED:
@@ -182,15 +188,19 @@ class Team:
         if kind != KERNELS:
             self.times[kind] += spent
 
-    def over(self, size: int, work: int, task: Callable[[int, int], Result], kind: int = KERNELS) -> list[Result]:
+    def over(
+        self, size: int, work: int, task: Callable[[int, int], Result], kind: int | None = KERNELS, n_parts: int = 0
+    ) -> list[Result]:
         """Run task(start, stop) on parts of range(size); results in order of the parts.
 
         work: rough number of element operations in all, by which small tasks stay in the caller's thread. kind: as in
-        `timed`. Errors: the first one that was raised, after all parts have ended.
+        `timed`; None: the task tells its own times. n_parts: where it is shared out; 0: a few for each thread. Errors:
+        the first one that was raised, after all parts have ended.
         """
-        n_parts = min(self.threads * PARTS_A_THREAD, size) if self.useful(work, INLINE_WORK) > 1 else 1
+        wanted = min(n_parts or self.threads * PARTS_A_THREAD, size)
+        n_parts = wanted if self.useful(work, INLINE_WORK) > 1 else 1
         if n_parts <= 1:
-            return [self.timed(kind, task, 0, size)]
+            return [task(0, size) if kind is None else self.timed(kind, task, 0, size)]
         parts = iter(range(n_parts))  # each part is taken by one thread: advancing it is atomic under the GIL
         results: list[Any] = [None] * n_parts
 
@@ -198,7 +208,7 @@ class Team:
             began = self._now()
             for part in parts:
                 results[part] = task(size * part // n_parts, size * (part + 1) // n_parts)
-            if rank == 0:
+            if rank == 0 and kind is not None:
                 self._note(kind, began)
 
         self.together(self.threads, take_parts)

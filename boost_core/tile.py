@@ -23,6 +23,7 @@ FEW_ROWS = 32_768  # converted to float64 at a time: 256 KB, an eighth to a half
 LEAST_SPAN, MOST_SPAN = 4096, 65_536  # offsets in a table however few rows there are, and however many
 EXACT = 1 << 53  # beyond, two numbers may be one float64
 LANES = 4  # tables that count in turns: equal values that follow each other do not wait for each other's count
+FEW_NUMBERS = 1024  # beyond, equal values seldom follow each other, and one table stays in nearer caches than four
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,14 @@ class Window:
         with np.errstate(over="ignore"):
             return bool(_mark(values.view(type_), least, mask, limit, seen))
 
-    def tally(self, tiles: Sequence[Tile]) -> Tally:
-        """How often each value occurs."""
+    def tally(self, tiles: Sequence[Tile], places: Sequence[NDArray[np.int64]], first: Sequence[int]) -> Tally:
+        """How often each value occurs among some rows of each tile: `places`, less `first`."""
         type_, least, mask = self.signed
-        counts = np.zeros((LANES, self.size), np.int64)
+        counts = np.zeros((LANES if self.size <= FEW_NUMBERS else 1, self.size), np.int64)
         with np.errstate(over="ignore"):
-            for tile in tiles:
-                values = tile.values if tile.valid is None else tile.taken(tile.valid).values
-                _count(values.view(type_), least, mask, counts)
+            for tile, rows, start in zip(tiles, places, first, strict=True):
+                used = rows if tile.valid is None else rows[tile.valid[rows - start]]
+                _count(tile.values.view(type_), used, start, least, mask, counts)
         total = counts.sum(axis=0)
         found = np.flatnonzero(total)
         return Tally(self.numbers(found), total[found])
@@ -207,14 +208,19 @@ def _mark(values, least, mask, limit, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count(values, least, mask, counts):  # type: ignore[no-untyped-def]
-    """counts (IN, OUT, [LANES, size])."""
-    rounded = values.shape[0] // LANES * LANES
+def _count(values, rows, first, least, mask, counts):  # type: ignore[no-untyped-def]
+    """counts (IN, OUT, [1 or LANES, size]): of the values at rows, int64, less `first`."""
+    if counts.shape[0] == 1:
+        for i in range(rows.shape[0]):
+            counts[0, np.uint64((np.int64(values[np.uint64(rows[i] - first)]) - least) & mask)] += 1
+        return
+    rounded = rows.shape[0] // LANES * LANES
     for i in range(0, rounded, LANES):
         for lane in range(LANES):
-            counts[lane, np.uint64((np.int64(values[i + lane]) - least) & mask)] += 1
-    for i in range(rounded, values.shape[0]):
-        counts[0, np.uint64((np.int64(values[i]) - least) & mask)] += 1
+            value = np.int64(values[np.uint64(rows[i + lane] - first)])
+            counts[lane, np.uint64((value - least) & mask)] += 1
+    for i in range(rounded, rows.shape[0]):
+        counts[0, np.uint64((np.int64(values[np.uint64(rows[i] - first)]) - least) & mask)] += 1
 
 
 @kernel

@@ -3,9 +3,11 @@
 A block of columns is read, its distinct values (or its part of the quantile sample) are exchanged, thresholds follow,
 the block is binned and dropped. Every member goes through the same blocks, also one that holds no rows.
 
-Threads share a block by columns and, where these are few, by ranges of their rows.
+Threads share a block by columns and, where these are few, by ranges of their rows. A member that is alone asks nobody:
+there a thread takes a few columns all the way from decoding to their bins, and waits for no other thread between.
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -27,7 +29,7 @@ from boost_core.binning import (
     quantiles_of,
     sample_rows,
 )
-from boost_core.collective import Collective
+from boost_core.collective import Alone, Collective
 from boost_core.model import Feature
 from boost_core.team import PARTS_A_THREAD, Team
 from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_binner
@@ -37,6 +39,7 @@ from workers.raw_column import RawColumn
 from workers.reading import RangeReader
 
 BLOCK_BYTES = 64 << 20  # raw values of a block on one member, floats as float64
+GROUP_BYTES = 8 << 20  # the same of the columns that a thread of a lone member takes at a time, if not one column
 WIDTHS = {
     "bool": 1,
     "int8": 1,
@@ -46,9 +49,15 @@ WIDTHS = {
     "int32": 4,
     "uint32": 4,
 }  # bytes of a value, else 8
+GROUPS_A_THREAD = 2  # at least: with fewer, threads that are done wait for the last one
+# Of columns that a thread takes for itself: 784 of 60,000 bytes gained nothing (docs/performance.md).
+LEAST_ROWS = 100_000
 LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share decoding by columns and row groups
-# Element operations, roughly: of a cell, of a sampled value, of a grid.
-DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK = 4, 6, 4, 32, 30_000
+# Element operations, roughly: of a cell, of a sampled value, of a grid, of a cell from its file to its bin.
+DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK, WHOLE_WORK = 4, 6, 4, 32, 30_000, 32
+
+
+Part = tuple[list[Floats], list[bool]]  # of some columns: thresholds, and whether a value is missing
 
 
 @dataclass(frozen=True)
@@ -60,13 +69,31 @@ class Binned:
     valid: NDArray[np.uint8]
 
 
+def _unheard(phase: str) -> None:
+    """A clock that is not looked at."""
+
+
 def blocks_of(types: Sequence[str], n_rows: int, size: int) -> list[range]:
     """Column blocks, the same on every member: rows are counted as if spread evenly. types: of the columns."""
-    most = BLOCK_BYTES // max(n_rows // size, 1)  # bytes of a row
+    return _columns_of(types, BLOCK_BYTES // max(n_rows // size, 1), LEAST_COLUMNS)
+
+
+def groups_of(types: Sequence[str], n_rows: int, threads: int) -> list[range]:
+    """Groups of columns for the threads of a lone member of so many rows, of which each holds one at a time; none where
+    these would be more raw values than a block's, or columns are too short or too few: then blocks are shared."""
+    least, whole = GROUPS_A_THREAD * threads, sum(WIDTHS.get(type_, 8) for type_ in types)
+    groups = _columns_of(types, min(GROUP_BYTES // max(n_rows, 1), whole // least), 1)
+    widest = max((sum(WIDTHS.get(types[column], 8) for column in group) for group in groups), default=0)
+    shared = threads == 1 or (len(groups) >= least and n_rows >= LEAST_ROWS)
+    return groups if shared and threads * widest * n_rows <= BLOCK_BYTES else []
+
+
+def _columns_of(types: Sequence[str], most: int, least: int) -> list[range]:
+    """Neighbouring columns, of at most so many bytes a row where they are more than the least number."""
     blocks: list[range] = []
     first, width = 0, 0
     for column, type_ in enumerate(types):
-        if column - first >= LEAST_COLUMNS and width + WIDTHS.get(type_, 8) > most:
+        if column - first >= least and width + WIDTHS.get(type_, 8) > most:
             blocks.append(range(first, column))
             first, width = column, 0
         width += WIDTHS.get(type_, 8)
@@ -86,21 +113,41 @@ class Binner:
         """Read and bin all features; numbers: global ones of the training rows from a place to another."""
         job = self._assignment.job
         features = job.plan.features
-        n_features = len(features)
+        types = [feature.type for feature in features]
         sampled = self._sampled_rows(train.n_rows, numbers)
-        train_bins = np.empty((n_features, train.n_rows), np.uint8)
-        valid_bins = np.empty((n_features, valid.n_rows if valid else 0), np.uint8)
-        thresholds: list[Floats] = []
-        has_missing: list[bool] = []
-        for block in blocks_of([feature.type for feature in features], job.plan.n_train, self._assignment.size):
+        train_bins = np.empty((len(features), train.n_rows), np.uint8)
+        valid_bins = np.empty((len(features), valid.n_rows if valid else 0), np.uint8)
+
+        def done(block: range, binner: Binner) -> Part:
             some = features[block.start : block.stop]
             own = train_bins[block.start : block.stop]
-            found, missing = self._bin(self._read(train, some), some, sampled, own)
+            found, missing = binner._bin(binner._read(train, some), some, sampled, own)
             if valid is not None:
-                bin_block(self._read(valid, some), some, found, self._team, valid_bins[block.start : block.stop])
-            thresholds += found
-            has_missing += missing
+                values = binner._read(valid, some)
+                bin_block(values, some, found, binner._team, valid_bins[block.start : block.stop])
+            return found, missing
+
+        n_rows = max(train.n_rows, valid.n_rows if valid else 0)
+        if self._collective.size == 1 and (groups := groups_of(types, n_rows, self._team.threads)):
+            parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done)
+        else:
+            parts = [done(block, self) for block in blocks_of(types, job.plan.n_train, self._assignment.size)]
+        thresholds = list(chain.from_iterable(found for found, _ in parts))
+        has_missing = list(chain.from_iterable(missing for _, missing in parts))
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
+
+    def _apart(self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part]) -> list[Part]:
+        """What `done` returns for each group, with a binner that the thread has to itself."""
+        caller = threading.get_ident()
+
+        def take(start: int, stop: int) -> list[Part]:
+            # clocks are the caller's: how it divides its time stands for all threads
+            called = threading.get_ident() == caller
+            with self._team.of_caller() if called else Team(1) as team:
+                own = Binner(self._assignment, Alone(), team, self._clock if called else _unheard)
+                return [done(group, own) for group in groups[start:stop]]
+
+        return list(chain.from_iterable(self._team.over(len(groups), work, take, None, len(groups))))
 
     def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
         """Places of this member's training rows that are in the quantile sample."""
@@ -115,7 +162,7 @@ class Binner:
 
     def _read(self, reader: RangeReader, features: Sequence[Feature]) -> list[RawColumn]:
         self._clock("read")
-        values = reader.columns([feature.name for feature in features])
+        values = reader.columns([feature.name for feature in features], self._team)
         self._clock("bin")
         return values
 

@@ -83,19 +83,21 @@ class RawColumn:
                 tile = part.rows(low, high)
                 yield tile if self.kept is None else tile.taken(self.kept[first + low : first + high])
 
-    def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tile, NDArray[np.int64]]]:
-        """By part which of its rows are among some; rows: ascending, counting those in use."""
+    def _places(self, rows: NDArray[np.int64]) -> Iterator[tuple[Tile, NDArray[np.int64], int]]:
+        """By part which of its rows are among some, counted from the column's first, and which is the part's first;
+        rows: ascending, counting those in use."""
         if self.kept is not None:
             rows = np.flatnonzero(self.kept)[rows]
         low, ends = 0, np.searchsorted(rows, self.edges[1:]).tolist()
         for part, first, high in zip(self.parts, self.edges, ends, strict=False):
-            yield part, rows[low:high] - first if first else rows[low:high]
+            yield part, rows[low:high], first
             low = high
 
     def sample(self, rows: NDArray[np.int64], values: Floats) -> None:
         """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
         at = 0
-        for part, places in self._places(rows):
+        for part, found, first in self._places(rows):
+            places = found - first if first else found
             out = values[at : at + len(places)]
             if part.values.dtype == np.float64 and part.valid is None:
                 np.take(part.values, places, out=out, mode="clip")  # places are inside: it would copy to check that
@@ -109,4 +111,4 @@ class RawColumn:
             values = np.empty(len(rows))
             self.sample(rows, values)
             return tally_of(values)
-        return self.window.tally([part.taken(places) for part, places in self._places(rows)])
+        return self.window.tally(*zip(*self._places(rows), strict=True))

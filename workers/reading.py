@@ -85,11 +85,13 @@ class RangeReader:
             kept = both
         self._kept, self.n_rows = (None if kept.all() else kept), int(kept.sum())
 
-    def columns(self, names: Sequence[str]) -> list[RawColumn]:
-        """Numeric columns of the ranges' rows in their order, decoded by all threads of the team."""
+    def columns(self, names: Sequence[str], team: Team | None = None) -> list[RawColumn]:
+        """Numeric columns of the ranges' rows in their order, decoded by all threads of the team; team: another one
+        than the reader's. Threads may call it at the same time, each with a team of its own."""
+        team = team or self._team
         runs = [(*place, list(pieces)) for place, pieces in groupby(self._pieces, key=lambda piece: piece[:2])]
         # a row group's columns are shared among the threads where there are fewer groups than threads have turns
-        n_shares = min(-(-SHARES_A_THREAD * self._team.threads // max(len(runs), 1)), max(len(names), 1))
+        n_shares = min(-(-SHARES_A_THREAD * team.threads // max(len(runs), 1)), max(len(names), 1))
         found: list[list[list[Tile]]] = [[[] for _ in runs] for _ in names]
 
         def share(start: int, stop: int) -> None:
@@ -100,7 +102,7 @@ class RangeReader:
                 for at, tiles in enumerate(self._numbers(path, group, names[low:high], pieces), low):
                     found[at][place] = tiles
 
-        self._team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
+        team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
     def _numbers(self, path: str, group: int, names: Sequence[str], pieces: Sequence[Piece]) -> Iterator[list[Tile]]:

@@ -20,7 +20,18 @@ from boost_core.shard import Shard
 from boost_core.team import Team
 from tests.workers.parquet_tables import Columns, job_of, plan_of, small_config, write
 from workers.assignment import assign
-from workers.binner import BLOCK_BYTES, LEAST_COLUMNS, WIDTHS, Binned, Binner, blocks_of
+from workers.binner import (
+    BLOCK_BYTES,
+    GROUPS_A_THREAD,
+    LEAST_COLUMNS,
+    LEAST_ROWS,
+    WIDTHS,
+    Binned,
+    Binner,
+    blocks_of,
+    groups_of,
+)
+from workers.errors import DataError
 from workers.job import Assignment, TrainingJob
 from workers.reading import RangeReader
 from workers.thread_group import ThreadGroup
@@ -152,6 +163,61 @@ def test_any_gang_bins_as_one_process(
 def test_threads_change_nothing(mixed: tuple[TrainingJob, Whole]):
     job, alone = mixed
     assert_same(bin_whole(job, 2, 1, threads=2), alone)
+
+
+@pytest.mark.parametrize("group_bytes", [1, 30_000])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_that_each_take_columns_of_their_own_change_nothing(
+    mixed: tuple[TrainingJob, Whole], threads: int, group_bytes: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Beside blocks, which are shared out: a lone member whose groups hold too much goes through these."""
+    job, _ = mixed
+    taken: list[list[range]] = []
+    apart = Binner._apart
+    monkeypatch.setattr(Binner, "_apart", lambda own, groups, *rest: taken.append(groups) or apart(own, groups, *rest))
+    monkeypatch.setattr(binner_module, "WHOLE_WORK", 1 << 20)
+    monkeypatch.setattr(binner_module, "LEAST_ROWS", 0)
+    monkeypatch.setattr(binner_module, "GROUP_BYTES", group_bytes)
+    own = bin_whole(job, 1, threads=threads)
+    [groups] = taken
+    assert [feature for group in groups for feature in group] == list(range(len(job.plan.features)))
+    monkeypatch.setattr(binner_module, "BLOCK_BYTES", 1)
+    assert_same(bin_whole(job, 1, threads=threads), own)
+    assert len(taken) == 1
+
+
+def test_an_error_of_one_thread_ends_the_binning_of_a_lone_member(
+    mixed: tuple[TrainingJob, Whole], monkeypatch: pytest.MonkeyPatch
+):
+    job, _ = mixed
+    last = job.plan.features[-1].name
+
+    def failing(reader: RangeReader, names: Sequence[str], team: Team | None = None) -> list[Any]:
+        if last in names:
+            raise DataError(("data",), "it is gone")
+        return columns(reader, names, team)
+
+    columns = RangeReader.columns
+    monkeypatch.setattr(RangeReader, "columns", failing)
+    monkeypatch.setattr(binner_module, "WHOLE_WORK", 1 << 20)
+    monkeypatch.setattr(binner_module, "LEAST_ROWS", 0)
+    with pytest.raises(DataError, match="it is gone"):
+        bin_whole(job, 1, threads=2)
+
+
+@given(
+    types=st.lists(st.sampled_from(["double", "float", "int32", "int16", "bool", "uint8"]), max_size=300),
+    n_rows=st.integers(0, 10**9),
+    threads=st.integers(1, 64),
+)
+def test_what_threads_hold_of_columns_is_no_more_than_a_block(types: list[str], n_rows: int, threads: int):
+    groups = groups_of(types, n_rows, threads)
+    if not groups:
+        return
+    assert [feature for group in groups for feature in group] == list(range(len(types)))
+    widest = max(sum(WIDTHS.get(types[feature], 8) for feature in group) for group in groups)
+    assert threads * widest * n_rows <= BLOCK_BYTES
+    assert threads == 1 or (len(groups) >= GROUPS_A_THREAD * threads and n_rows >= LEAST_ROWS)
 
 
 @pytest.mark.parametrize("block_bytes", [1, 30_000, 1 << 40])

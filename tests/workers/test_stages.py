@@ -10,7 +10,7 @@ from boost_core.jit import JIT_DISABLED, kernel
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, new_times, read_clock
 from boost_core.records import Phase
 from tests.workers.parquet_tables import write
-from workers import stages
+from workers import binner, stages
 from workers.data_plan import DataRequest, plan_data
 from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob, TrainingOutcome
@@ -66,7 +66,14 @@ def trained(folder: Path, profile: bool, threads: int = 2) -> TrainingOutcome:
     return train_in_process(TrainingJob("stages", 1, plan, config, threads, profile=profile), NoProgress())
 
 
-def test_the_stages_of_a_training_are_all_of_its_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_stages_of_a_training_are_all_of_its_time(
+    tmp_path: Path, apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """apart: threads take columns of their own from files to bins, which tell the times of one thread."""
+    if apart:
+        monkeypatch.setattr(binner, "LEAST_ROWS", 0)
+        monkeypatch.setattr(binner, "WHOLE_WORK", 1 << 20)
     outcome = trained(tmp_path, profile=True)
     found = outcome.stages
     assert sum(found.seconds) == pytest.approx(outcome.seconds["total"], rel=0.05, abs=0.01)

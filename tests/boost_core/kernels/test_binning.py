@@ -182,7 +182,7 @@ def test_tiles_of_any_type_are_like_their_floats(type_: str, wide: bool, missing
         assert not window.mark(given, len(wanted), seen)
         assert window.numbers(np.flatnonzero(seen)).tolist() == wanted
         assert window.mark(given, len(wanted) - 1, seen)
-        tally = window.tally([given.rows(0, 151), given.rows(151, 400)])
+        tally = window.tally([given.rows(0, 151), given.rows(151, 400)], np.split(np.arange(400), [151]), [0, 151])
         assert tally.values.tolist() == wanted
         assert tally.counts.tolist() == [int((floats == value).sum()) for value in wanted]
 
@@ -192,6 +192,24 @@ def test_tiles_of_any_type_are_like_their_floats(type_: str, wide: bool, missing
     binning.bin_column(floats, thresholds, expected)
     assert codes.tolist() == expected.tolist()
     assert column.flags.writeable
+
+
+@pytest.mark.parametrize("spread", [3, tile.FEW_NUMBERS, tile.FEW_NUMBERS + 1, 4000])
+@pytest.mark.parametrize("missing", [False, True])
+def test_some_rows_of_each_tile_are_counted(spread: int, missing: bool):
+    random = np.random.default_rng(spread)
+    numbers = np.append(random.integers(7, 7 + spread, 998), [7, 6 + spread]).astype(np.int32)
+    valid = random.random(1000) < 0.8 if missing else None
+    whole, rows = tile.Tile(numbers, valid), np.flatnonzero(random.random(1000) < 0.5)
+    tiles, places = [whole.rows(0, 333), whole.rows(333, 1000)], [rows[rows < 333], rows[rows >= 333]]
+    window = tile.window_of(tiles)
+    assert window is not None
+    assert window.size == spread
+    tally = window.tally(tiles, places, [0, 333])
+    used = rows if valid is None else rows[valid[rows]]
+    values, counts = np.unique(numbers[used], return_counts=True)
+    assert tally.values.tolist() == values.tolist()
+    assert tally.counts.tolist() == counts.tolist()
 
 
 def test_numbers_are_close_together_by_what_a_table_may_cost():
