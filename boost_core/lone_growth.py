@@ -16,7 +16,7 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
 from boost_core.histogram import add_rows
-from boost_core.intrinsics import width_of, yield_processor
+from boost_core.intrinsics import width_of
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import borrowed, call_of
@@ -58,8 +58,8 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     began = read_clock(times)
     theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
     gather(crew)
-    # At once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer.
-    invite(posts, call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes)))
+    call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
+    invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
         order[i] = rows[i] if rows.shape[0] > 0 else i
@@ -69,16 +69,16 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     slots[0], taken[0] = 0, 1
     if tree.gains.shape[0] > 1:
         control[ACTION] = ROOT
-        _share(crew, edges, objective, table, gains, work, tree, lanes)
+        _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle = _divide(crew, edges, objective, table, gains, work, tree, lanes)
+        middle = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
-            _share(crew, edges, objective, table, gains, work, tree, lanes)
+            _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
             for place in range(2):
                 _combine(
                     tree,
@@ -100,15 +100,13 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
 
 @step
 def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has no more."""
+    """Do blocks of features for a leader until it has had no more for a while."""
     n_blocks, idle = edges.shape[0] - 1, 0
     first = first_of(helper + 1, n_threads, n_blocks)
-    while not dismissed(crew):
+    while idle < PATIENCE and not dismissed(crew):
         block = claim(crew, n_blocks, first)
         if block == NOTHING:
             idle += 1
-            if idle > PATIENCE:
-                yield_processor()
         else:
             idle = 0
             _do_block(block, edges, objective, table, gains, work, tree, lanes)
@@ -116,10 +114,11 @@ def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, he
 
 
 @step
-def _share(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     n_blocks = edges.shape[0] - 1
     publish(crew)
+    invite(posts, call)
     block = claim(crew, n_blocks, 0)
     while block != NOTHING:
         _do_block(block, edges, objective, table, gains, work, tree, lanes)
@@ -181,7 +180,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 
 @step
-def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
     order, scratch, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
@@ -189,7 +188,7 @@ def _divide(crew, edges, objective, table, gains, work, tree, lanes):  # type: i
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
-    _share(crew, edges, objective, table, gains, work, tree, lanes)
+    _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
     return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
 
 

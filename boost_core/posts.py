@@ -9,7 +9,8 @@ then, and sleeps and wakes meanwhile. A post tells it a native call (native_call
 
 posts int64 [n_helpers * POST]: of each helper its state, and the call. AWAY: in Python, or asleep; only the leader, in
 Python, may then call it back. CALLED: on its way; EXPECTED: it may begin when it arrives. WAITING: it has arrived;
-INVITED: it may begin. INSIDE: makes the call, so the leader must not return.
+INVITED: it may begin. INSIDE: makes the call, so the leader must not return: a call that finds nothing to do soon ends,
+as the leader would wait for a helper that has lost its processor meanwhile. Until the kernel ends (HELD) it waits on.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ from boost_core.jit import kernel, step
 from boost_core.native_calls import call_address, replace_if
 
 POST = 16  # entries of a helper: two cache lines, as processors fetch them in pairs
-STATE, ADDRESS, CONTEXT = range(3)
+STATE, ADDRESS, CONTEXT, HELD = range(4)
 AWAY, CALLED, EXPECTED, WAITING, INVITED, INSIDE = range(6)
 # How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
 LOOKS, LOOKS_A_YIELD = 100_000, 64
@@ -43,8 +44,9 @@ def n_threads(posts):  # type: ignore[no-untyped-def]
 @step
 def invite(posts, call):  # type: ignore[no-untyped-def]
     """Ask all who wait or are on their way to make a call (native_calls.call_of), with the helper's number as its last
-    argument. Who has been asked is not asked again."""
+    argument. Who has been asked is not asked again, unless it has come back."""
     for at in range(0, posts.shape[0], POST):
+        exchange(posts, at + HELD, 1)
         state = load_shared(posts, at + STATE)
         if state in (CALLED, WAITING):
             posts[at + ADDRESS], posts[at + CONTEXT] = call
@@ -56,6 +58,7 @@ def invite(posts, call):  # type: ignore[no-untyped-def]
 def withdraw(posts):  # type: ignore[no-untyped-def]
     """Nobody begins the call any more, and who had begun has ended it: what it refers to may go."""
     for at in range(0, posts.shape[0], POST):
+        exchange(posts, at + HELD, 0)
         if not (
             replace_if(posts, at + STATE, EXPECTED, CALLED)  # then it has not arrived, and cannot have begun
             or replace_if(posts, at + STATE, INVITED, WAITING)
@@ -86,5 +89,6 @@ def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
             if looks % LOOKS_A_YIELD == 0:
                 yield_processor()
                 wanted = load_shared(bell, 0) != heard
+                looks = 0 if load_shared(posts, at + HELD) == 1 else looks
         if (wanted or looks >= LOOKS) and replace_if(posts, at + STATE, WAITING, AWAY):
             return
