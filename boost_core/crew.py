@@ -3,9 +3,9 @@
     leader    publish -> claim, do, finish ... -> await_all -> publish -> ... -> dismiss
     helper                claim, do, finish ...               claim ...         -> leaves
 
-How helpers come into the kernel, and that nobody is inside any more when it ends: posts.py. The leader waits only for
-blocks that a helper has claimed, never for a helper as such: on a busy machine a helper that does not get a processor
-costs nothing, where a barrier would wait for it.
+How helpers come into the kernel, and that nobody is inside any more when it ends: posts.py. The leader waits for blocks
+that a helper has claimed, and at the end for who is still inside, never for a helper that has not come: one that gets
+no processor costs nothing, where a barrier would wait for it.
 
 Every thread begins with blocks of its own (first_of) and takes others' only when these are done: what a block is about
 then stays in one processor's caches. A block that changed threads at every publication had to be fetched from the other
@@ -116,7 +116,7 @@ def join_parts(task: Any) -> None:
 
 @step
 def _do_blocks(crew, n_threads, edges, task, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of a task while there are any."""
+    """Do blocks of a task while there are any; helper: its number, -1 for the leader."""
     n_blocks = edges.shape[0] - 1
     first = first_of(helper + 1, n_threads, n_blocks)
     block = claim(crew, n_blocks, first)
@@ -132,15 +132,11 @@ def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
     (kernel_times.py). Who comes late finds no block and touches nothing."""
     task = borrowed(task)
     began = read_clock(times)
-    n_blocks = edges.shape[0] - 1
     publish(crew)
-    invite(posts, call_of(_do_blocks, (crew, n_threads(posts), edges, task)))
-    block = claim(crew, n_blocks, 0)
-    while block != NOTHING:
-        do_part(task, block, edges[block], edges[block + 1])
-        finish(crew)
-        block = claim(crew, n_blocks, 0)
-    await_all(crew, n_blocks)
+    threads = n_threads(posts)
+    invite(posts, call_of(_do_blocks, (crew, threads, edges, task)))
+    _do_blocks(crew, threads, edges, task, np.int64(-1))
+    await_all(crew, edges.shape[0] - 1)
     withdraw(posts)
     join_parts(task)
     times[KERNELS] += read_clock(times) - began

@@ -26,7 +26,8 @@ STATE, ADDRESS, CONTEXT, HELD = range(4)
 AWAY, CALLED, EXPECTED, WAITING, INVITED, INSIDE = range(6)
 # How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
 LOOKS, LOOKS_A_YIELD = 100_000, 64
-PATIENCE = 2_000  # looks (about 1 ns each) before a waiting leader offers its processor to others
+# Looks (some ns each) before a waiting leader offers its processor to others, and before a helper without work leaves.
+PATIENCE = 2_000
 
 
 def new_posts(n_helpers: int) -> NDArray[np.int64]:

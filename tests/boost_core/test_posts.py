@@ -18,6 +18,8 @@ from boost_core.team import Team
 compiled = pytest.mark.skipif(JIT_DISABLED, reason="uncompiled kernels have no helpers")
 LONG = 20_000_000  # looks, some 20 ms: who waits for so long waits in vain
 
+pytestmark = pytest.mark.usefixtures("kernels_of_tests_are_not_kept")
+
 
 class Meeting(NamedTuple):
     """Every block waits until all have begun, so that there must be a thread for each; met: whether they came."""

@@ -13,6 +13,8 @@ from boost_core.crew import do_part, join_parts
 from boost_core.objective import implements
 from boost_core.team import Rehearsal, Team
 
+pytestmark = pytest.mark.usefixtures("kernels_of_tests_are_not_kept")
+
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,6 +252,7 @@ def test_markers_are_of_one_processor(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("type_", ["bool", "halffloat", "float", "double", "int8", "uint8", "int32", "uint64"])
 def test_children_read_columns_of_every_type(type_: str):
+    """A child's error is nobody's, so that only this would tell of it."""
     kernel_maker.load_tiny(replace(ORDER, types=(type_,)))
 
 
