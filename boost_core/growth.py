@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
+from boost_core.bundles import ROOM_BYTES, Bundles, bundles_of, make_bundles
 from boost_core.collective import Collective
 from boost_core.cut import feature_edges, slice_features
 from boost_core.forest import route
@@ -26,6 +27,7 @@ from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, fresh, new_tr
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
 BLOCKS_A_THREAD = 2
+PASS = 4  # features, or bundles, that a pass over the rows takes at once (histogram.add_rows)
 ALL = np.empty(0, np.int32)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
@@ -86,7 +88,10 @@ class _LoneGrower:
     """Arrays of lone growth, kept over the rounds."""
 
     def __init__(self, shard: Shard, binning: Binning, team: Team) -> None:
-        self._shard, self._team = shard, team
+        self._shard, self._team, self._whole = shard, team, binning
+        self._no_bundles = bundles_of([], shard.bins, binning)
+        self._bundles: Bundles | None = None  # of all features, made when they are first wanted
+        self._joint = np.empty(0, np.int64)
         self.offer(binning)
         self._order = np.empty(shard.n_rows, np.int32)
         self._hists = np.empty((0, 0, 0), np.int64)
@@ -95,10 +100,9 @@ class _LoneGrower:
 
     def offer(self, binning: Binning) -> None:
         """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
-        with_cuts = np.flatnonzero((binning.n_thresholds > 0) | binning.has_missing)
         self._binning = binning
-        self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing, with_cuts)
-        self._edges: dict[int, Integers] = {}
+        self._with_cuts = np.flatnonzero((binning.n_thresholds > 0) | binning.has_missing)
+        self._layouts: dict[tuple[int, bool], tuple[Integers, tuple[Any, ...]]] = {}
 
     def grow(
         self,
@@ -109,21 +113,21 @@ class _LoneGrower:
         n_outputs: int,
         max_depth: int = NO_LIMIT,
     ) -> Tree:
-        lanes = lanes_for(gains.n_channels + 1)
+        lanes, n_padded = lanes_for(gains.n_channels + 1), gains.values.shape[1]
         rows = ALL if gains.rows is None or len(gains.rows) == self._shard.n_rows else gains.rows
         threads = self._threads(len(lanes), len(rows) or self._shard.n_rows)
-        edges = self._blocks(threads)
+        edges, table = self._layout(threads, n_padded)
         n_blocks = edges.shape[0] - 1
-        hists = self._histograms(max_leaves, gains.values.shape[1])
+        hists = self._histograms(max_leaves, n_padded)
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
         tree = fresh(tree)
-        work = (self._order, leaf_of_row, leaf_of_row, hists, *room)
+        work = (self._order, leaf_of_row, leaf_of_row, hists, self._joint, *room)
         matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
-        grow(team.crew, posts, rows, edges, objective, self._table, matrix, work, self._untimed, tree, lanes)
+        grow(team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, lanes)
         grown = finished(tree, leaf_of_row)
         if rows is ALL:
             return grown
@@ -149,26 +153,55 @@ class _LoneGrower:
             room = self._room[sizes] = (tree, work)
         return room
 
-    def _blocks(self, threads: int) -> Integers:
-        """Feature blocks: several a thread, so that a thread that lags behind holds up little."""
-        edges = self._edges.get(threads)
-        if edges is None:
-            with_cuts = self._table[4]
-            wanted = min(threads * BLOCKS_A_THREAD, len(with_cuts)) if threads > 1 else 1
-            bins = np.concatenate([[0], np.cumsum(np.diff(self._table[1])[with_cuts])])
-            edges = np.unique(feature_edges(bins, wanted)) if len(with_cuts) else np.zeros(2, np.int64)
-            self._edges[threads] = edges
-        return edges
+    def _layout(self, threads: int, n_padded: int) -> tuple[Integers, tuple[Any, ...]]:
+        """Blocks of the features, and what there is of them: `edges` and `table` of lone_growth.grow."""
+        bundles = self._bundles_for(n_padded)
+        key = threads, bundles is self._no_bundles
+        layout = self._layouts.get(key)
+        if layout is None:
+            binning, features = self._binning, self._with_cuts
+            columns = bundles.columns(features)
+            edges = columns[self._blocks(threads, columns)]
+            in_none = np.isin(features, bundles.features, invert=True) if len(bundles.features) else slice(None)
+            singles = features[in_none]
+            table = (binning.bin_start, binning.n_thresholds, binning.has_missing, features, singles, bundles)
+            layout = self._layouts[key] = (edges, (self._shard.bins, *table))
+        return layout
+
+    def _bundles_for(self, n_padded: int) -> Bundles:
+        """Those of all features, where all are offered, with room for their histograms (self._joint)."""
+        if self._binning is not self._whole:
+            return self._no_bundles
+        if self._bundles is None:
+            self._bundles = make_bundles(self._shard.bins, self._binning, self._with_cuts)
+        n_joint = int(self._bundles.start[-1]) * n_padded
+        if 8 * n_joint > ROOM_BYTES:
+            return self._no_bundles
+        if self._joint.shape[0] != n_joint:
+            self._joint = aligned_zeros((n_joint,), np.int64)
+        return self._bundles
+
+    def _blocks(self, threads: int, columns: Integers) -> Integers:
+        """Which columns (of Bundles.columns) blocks of features begin with: several blocks a thread, so that a thread
+        that lags behind holds up little, but no fewer than PASS columns in each, as long as every thread has one."""
+        n_columns = columns.shape[0] - 1
+        wanted = min(threads * BLOCKS_A_THREAD, n_columns) if threads > 1 else 1
+        wanted = max(min(threads, n_columns), min(wanted, n_columns // PASS), 1)
+        with_cuts = self._with_cuts
+        if columns[-1, 2] > 0 or not len(with_cuts):
+            return np.array([n_columns * block // wanted for block in range(wanted + 1)], np.int64)
+        bins = np.concatenate([[0], np.cumsum(np.diff(self._binning.bin_start)[with_cuts])])
+        return np.unique(feature_edges(bins, wanted))
 
     def _threads(self, n_lanes: int, n_rows: int) -> int:
         """Threads that are worth sharing the work with."""
-        n_features = len(self._table[4])
+        n_features = len(self._with_cuts)
         useful = 1 if JIT_DISABLED else self._team.useful(n_rows * n_features * n_lanes, WORTH_THREADS)
         return max(1, min(useful, n_features))
 
     def _histograms(self, max_leaves: int, n_padded: int) -> Integers:
         """int64 [n_slots, n_bins, n_padded]."""
-        n_bins = int(self._table[1][-1])
+        n_bins = int(self._binning.bin_start[-1])
         wanted = max(2, min(max_leaves, SLOT_BYTES // max(8 * n_bins * n_padded, 1)))
         if self._hists.shape != (wanted, n_bins, n_padded):
             self._hists = aligned_empty((wanted, n_bins, n_padded), np.int64)

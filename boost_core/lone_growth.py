@@ -11,6 +11,7 @@ children's histograms built from their rows; the sums, and so the tree, are the 
 
 import numpy as np
 
+from boost_core.bundles import add_bundled
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
@@ -46,17 +47,17 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     """Grow a tree, with whoever waits at the posts.
 
     rows: int32, those that are not all 0, or none for all of them (the leaves of others are not told); edges: int64
-    [n_blocks + 1], blocks of the features; table = (bins, bin_start, n_thresholds, has_missing, features int64 [k]:
-    those with cuts);
-    gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
-    [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
+    [n_blocks + 1, 3], where a block's features, single features and bundles begin; table = (bins, bin_start,
+    n_thresholds, has_missing, features int64 [k]: those with cuts, singles int64: of these, those in no bundle,
+    bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
+    [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
     """
     table, gains, work, tree = borrowed((table, gains, work, tree))
-    order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, times = work
+    order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, times = work
     began = read_clock(times)
-    theirs = (order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, helpers_times)
+    theirs = (order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, helpers_times)
     gather(crew)
     call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
     invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
@@ -130,8 +131,9 @@ def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
 @step
 def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, _, _, control, found, divided, times = work
-    features = table[4][edges[block] : edges[block + 1]]
+    order, scratch, _, hists, joint, _, _, control, found, divided, times = work
+    features = table[4][edges[block, 0] : edges[block + 1, 0]]
+    parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
         bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
@@ -141,7 +143,7 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         divided[block, 0], divided[block, 1] = sizes
     elif control[ACTION] == ROOT:
         began = read_clock(times)
-        _build(hists[0], table, gains, order[: tree.segments[0, 1]], lanes, features)
+        _build(hists[0], table, gains, order[: tree.segments[0, 1]], lanes, parts)
         built = read_clock(times)
         _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
         times[HISTOGRAMS] += built - began
@@ -156,7 +158,7 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
             tree,
             control,
             lanes,
-            features,
+            parts,
             found[block],
             times,
         )
@@ -182,7 +184,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 @step
 def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
-    order, scratch, _, _, _, _, control, _, divided, _ = work
+    order, scratch, _, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
     n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
@@ -239,23 +241,30 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 
 
 @step
-def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untyped-def]
-    """hist (OUT) [n_bins, padded] of some features over the rows."""
+def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
+    """hist (OUT) [n_bins, padded] of a block of features over the rows; parts = (features, those in no bundle, (first
+    bundle, the one after the last), room for joint bins)."""
     bins, bin_start, flat, width = table[0], table[1], hist.reshape(-1), hist.shape[1]
+    features, singles, span, joint = parts
     for j in features:
         for k in range(bin_start[j] * width, bin_start[j + 1] * width):
             flat[k] = 0
-    add_rows(bins, rows, gains[0], bin_start, features, lanes, flat)
+    bundles = table[6]
+    bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
+    add_rows(bins, rows, gains[0], bin_start, singles if bundled else features, lanes, flat)
+    if bundled:
+        add_bundled(rows, gains[0], bundles, span, lanes, gains[1].shape[0] - 1, bin_start, joint, flat)
 
 
 @step
-def _children(objective, table, gains, order, hists, tree, control, lanes, features, found, times):  # type: ignore[no-untyped-def]
+def _children(objective, table, gains, order, hists, tree, control, lanes, parts, found, times):  # type: ignore[no-untyped-def]
     """A block's part of both children's histograms, and the best cut in it (found: OUT)."""
     began = read_clock(times)
     small, large = control[SMALL], control[LARGE]
     small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
     rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
-    _build(small_hist, table, gains, rows, lanes, features)
+    features = parts[0]
+    _build(small_hist, table, gains, rows, lanes, parts)
     if control[SUBTRACT] == 1:
         for j in features:
             start, stop = table[1][j], table[1][j + 1]
@@ -264,7 +273,7 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, featu
                 large_flat[k] -= small_flat[k]
     else:
         rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
-        _build(large_hist, table, gains, rows, lanes, features)
+        _build(large_hist, table, gains, rows, lanes, parts)
     built = read_clock(times)
     _search(objective, small_hist, table, tree.sums[small], features, found[0])
     _search(objective, large_hist, table, tree.sums[large], features, found[1])

@@ -14,6 +14,7 @@ import numpy as np
 from boost_core.algorithms.base import MaybeSparse, Problem
 from boost_core.algorithms.multiclass_adaboost import SAMPLES_A_ROW
 from boost_core.binning import SAMPLE_ROWS
+from boost_core.bundles import CODE_BYTES, MOST_JOINT, ROOM_BYTES
 from boost_core.catalogue import ALGORITHMS
 from boost_core.config import TrainingConfig
 from boost_core.gang_sums import worth_copies
@@ -136,7 +137,8 @@ def estimate(facts: DataFacts) -> Need:
     train = facts.n_train * (_shared_row_bytes(facts) + _train_row_bytes(facts))
     valid = facts.n_valid * (_shared_row_bytes(facts) + _valid_row_bytes(facts))
     rows = train + valid + EXAMPLE_BYTES * _examples(facts) + _copied_bytes(facts)
-    return Need(PROCESS_BYTES + _block_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts), rows)
+    member = _block_bytes(facts) + _bundle_bytes(facts) + _histogram_bytes(facts) + _model_bytes(facts)
+    return Need(PROCESS_BYTES + member, rows)
 
 
 def _copied_bytes(facts: DataFacts) -> int:
@@ -205,6 +207,13 @@ def _block_bytes(facts: DataFacts) -> int:
     rows = facts.n_train + facts.n_valid
     sample = min(8 * SAMPLE_ROWS, 8 * rows) * max(1, min(facts.n_features, BLOCK_BYTES // max(4 * rows, 1)))
     return BLOCKS * min(BLOCK_BYTES, 8 * rows * facts.n_features) + sample
+
+
+def _bundle_bytes(facts: DataFacts) -> int:
+    """Joint codes and histograms of features of few bins, if there are such (boost_core/bundles.py)."""
+    most = facts.n_features // 2
+    codes = min(facts.n_train * most, CODE_BYTES)
+    return 0 if facts.sparse else codes + min(8 * most * MOST_JOINT * _padded(facts), ROOM_BYTES)
 
 
 def _histogram_bytes(facts: DataFacts) -> int:

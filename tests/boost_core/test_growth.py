@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boost_core import growth, lone_growth, team
+from boost_core import bundles, growth, lone_growth, team
 from boost_core.collective import Alone
 from boost_core.training import TrainingResult
 from boost_core.weak_learners.votes import Votes
@@ -59,6 +59,24 @@ def test_threads_on_a_table_that_is_worth_them():
     assert lone_growth.WORTH_DIVIDING < 9_000 / 2  # rows are divided by several threads, too, more than once
     config = config_for(Options(max_leaves=9, free=True), 8)
     assert facts(train_alone(binned, config, 2)) == facts(train_alone(binned, config, 1))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("n_features", [2, 9, 40])
+def test_features_counted_together_give_the_same_trees(
+    eager_threads: None, monkeypatch: pytest.MonkeyPatch, threads: int, n_features: int
+):
+    table = make_table(400, n_features, 5, seed=n_features)
+    binned = bin_table(replace(table, X=np.round(table.X)))
+    sizes = np.diff(binned.binning.bin_start)
+    assert len(bundles.neighbours(sizes, np.flatnonzero(sizes > 1))) >= 1
+    config = config_for(Options(max_leaves=12, free=True), 8)
+    with monkeypatch.context() as patched:
+        patched.setattr(growth, "ROOM_BYTES", 0)  # each by itself
+        wanted = facts(train_alone(binned, config))
+    monkeypatch.setattr(bundles, "ROWS_AN_ADDITION", 0)  # small leaves, too
+    assert facts(train_alone(binned, config, threads)) == wanted
+    oracle_agrees(binned, Options(max_leaves=6), 3, threads)
 
 
 @pytest.mark.parametrize("free", [False, True])
