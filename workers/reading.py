@@ -201,7 +201,8 @@ class RangeReader:
         """The pieces in their order, of neighbouring row groups together, in so many runs where there are so many row
         groups."""
         runs: list[Run] = []
-        most = min(READ_ROWS, self._all_rows // at_least)
+        decoded = sum(self._planned[path].row_groups[group] for path, group, *_ in self._pieces)
+        most = min(READ_ROWS, decoded // at_least)
         for path, group, start, stop in self._pieces:
             size = self._planned[path].row_groups[group]
             if not (runs and runs[-1].takes(path, group, start, size, most)):
