@@ -299,7 +299,7 @@ def _distinct_numbers(tiles: Iterable[Tile], window: Window, limit: int) -> Floa
     for tile in tiles:
         if window.mark(tile, limit, seen):
             break
-    return window.numbers(np.flatnonzero(seen))
+    return window.numbers(np.flatnonzero(seen)[: limit + 1])
 
 
 def union_of(parts: Sequence[Floats]) -> Floats:
