@@ -239,24 +239,30 @@ def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
 
 
 @kernel
-def _sample_mask(row_numbers, limit, seed, mask):  # type: ignore[no-untyped-def]
+def _sample(row_numbers, first, limit, seed, places):  # type: ignore[no-untyped-def]
+    """places (OUT, int64 like row_numbers): of the rows that are in, counted from `first`; returns how many."""
+    found = 0
     for i in range(row_numbers.shape[0]):
-        mask[i] = mix64(np.uint64(row_numbers[i]) ^ seed) < limit
+        places[found] = first + i
+        found += mix64(np.uint64(row_numbers[i]) ^ seed) < limit
+    return found
 
 
-def sample_rows(row_numbers: NDArray[np.int64], n_rows: int, n_features: int, seed: int) -> NDArray[np.bool_]:
-    """Which rows are in the sample for quantiles, bool like row_numbers.
+def sample_rows(
+    row_numbers: NDArray[np.int64], n_rows: int, n_features: int, seed: int, first: int = 0
+) -> NDArray[np.int64]:
+    """Places of the rows in the sample for quantiles, ascending, counted from `first`.
 
     A row is in if the hash of its global number is below wanted / n_rows: the choice needs no other row, so any
     split of the rows over members gives the same sample, of about SAMPLE_ROWS rows.
     """
     wanted = max(4 * MAX_BINS, min(SAMPLE_ROWS, SAMPLE_CELLS // max(n_features, 1)))
-    mask = np.ones(row_numbers.shape[0], np.bool_)
-    if n_rows > wanted:
-        limit = np.uint64((wanted << 64) // n_rows)
-        with np.errstate(over="ignore"):  # the hash wraps around
-            _sample_mask(row_numbers, limit, np.uint64(seed & 0xFFFFFFFFFFFFFFFF), mask)
-    return mask
+    if n_rows <= wanted:
+        return np.arange(first, first + len(row_numbers))
+    limit, places = np.uint64((wanted << 64) // n_rows), np.empty(len(row_numbers), np.int64)
+    with np.errstate(over="ignore"):  # the hash wraps around
+        found = int(_sample(row_numbers, first, limit, np.uint64(seed & 0xFFFFFFFFFFFFFFFF), places))
+    return places[:found].copy()  # without the room for all rows
 
 
 def bin_column(values: Floats, thresholds: Floats, codes: NDArray[np.uint8]) -> bool:

@@ -155,8 +155,8 @@ class Binner:
 
         def part(start: int, stop: int) -> list[NDArray[np.int64]]:
             edges = [*range(start, stop, NUMBERED), stop]
-            masks = [sample_rows(numbers(*each), plan.n_train, len(plan.features), seed) for each in pairwise(edges)]
-            return [np.flatnonzero(mask) + first for mask, first in zip(masks, edges, strict=False)]
+            size = plan.n_train, len(plan.features)
+            return [sample_rows(numbers(low, high), *size, seed, low) for low, high in pairwise(edges)]
 
         return np.concatenate([np.empty(0, np.int64), *chain.from_iterable(self._team.over(n_own, 4 * n_own, part))])
 
@@ -299,7 +299,7 @@ def _distinct_numbers(tiles: Iterable[Tile], window: Window, limit: int) -> Floa
     for tile in tiles:
         if window.mark(tile, limit, seen):
             break
-    return window.numbers(np.flatnonzero(seen))
+    return window.numbers(np.flatnonzero(seen)[: limit + 1])
 
 
 def union_of(parts: Sequence[Floats]) -> Floats:

@@ -39,6 +39,8 @@ class ByteBlock:
 
     def thresholds(self, sampled: NDArray[np.int64], max_bins: int, collective: Collective) -> list[Floats]:
         """Of those columns that are such on all members; only these are left. sampled: rows in the quantile sample."""
+        if not self._may:  # nor has any other member
+            return []
         seen = self._agree(max_bins, collective)
         crowded = seen.sum(axis=1) > max_bins
         if crowded.any():
@@ -62,8 +64,6 @@ class ByteBlock:
             mark(self._bins, self.columns, limit, start, stop, own)
 
         self._team.over(len(own), CELL_WORK * len(own) * self._bins.shape[1], part)
-        if not self._may:
-            return own.astype(np.int64)
         seen = np.zeros((len(self._may), ENTRIES + 1), np.int64)
         mine = np.isin(self._may, self.columns)
         seen[mine, :ENTRIES], seen[:, ENTRIES] = own, ~mine
@@ -84,6 +84,8 @@ class ByteBlock:
 
     def bin(self, thresholds: Sequence[Floats]) -> None:
         """Make bins of the entries; thresholds: of `columns`."""
+        if not len(self.columns):
+            return
         ends = np.cumsum([0, *map(len, thresholds)], dtype=np.int64)
         flat, tables = np.concatenate([np.empty(0), *thresholds]), np.empty((len(self.columns), ENTRIES), np.uint8)
 

@@ -1,7 +1,8 @@
 """Reads a member's row ranges from Parquet, a few columns at a time, so that raw values are never held for long."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from dataclasses import dataclass, field
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from boost_core.model import Label
 from boost_core.shard import RowRange
-from boost_core.team import Team
+from boost_core.team import PARTS_A_THREAD, Team
 from boost_core.tile import Tile, window_of
 from workers.data_plan import TableRows, is_numeric, plain_labels
 from workers.errors import Location
@@ -26,6 +27,9 @@ DECODING, LABELLING = 16, 64  # element operations that it takes to decode a val
 # Decoded in one call at most, and what a value of any type takes meanwhile: 47 million cells of 784 columns in one row
 # group took 0.20 s on one thread with all columns in one call, 0.11 s with 1 to 16.
 READ_BYTES, DECODED_BYTES = 4 << 20, 8
+# Of neighbouring row groups decoded in one call, if not one: every call, and every array that comes of it, has both
+# threads take turns at Python's lock.
+READ_ROWS = 1 << 20
 SHARES_A_THREAD = 4  # of decoding
 Piece = tuple[str, int, int, int]  # path, row group, start and stop within it
 
@@ -44,6 +48,34 @@ def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[
     known = np.array([*(place.get(label, -1) for label in encoded.dictionary.to_pylist()), -1], np.int32)
     indices: NDArray[np.int32] = known[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
     return indices
+
+
+@dataclass
+class Run:
+    """Row groups of a file that are read in one call, and which of their rows are wanted, [start, stop) each."""
+
+    path: str
+    groups: range
+    n_rows: int
+    slices: list[tuple[int, int]] = field(default_factory=list)
+
+    def takes(self, path: str, group: int, start: int, size: int, most: int) -> bool:
+        """Whether rows of a row group, from start on, are read here: it is the last one, or follows without a gap and
+        makes no more rows than `most`. It becomes the last one. size: its rows."""
+        if path != self.path or group not in (self.groups.stop - 1, self.groups.stop):
+            return False
+        if group == self.groups.stop:
+            if start > 0 or self.slices[-1][1] < self.n_rows or self.n_rows + size > most:
+                return False
+            self.groups, self.n_rows = range(self.groups.start, group + 1), self.n_rows + size
+        return True
+
+    def want(self, start: int, stop: int, size: int) -> None:
+        """Rows of the last row group, whose size it is, behind those wanted so far."""
+        start, stop = (self.n_rows - size + edge for edge in (start, stop))
+        if self.slices and self.slices[-1][1] == start:
+            start = self.slices.pop()[0]
+        self.slices.append((start, stop))
 
 
 class RangeReader:
@@ -89,36 +121,36 @@ class RangeReader:
         """Numeric columns of the ranges' rows in their order, decoded by all threads of the team; team: another one
         than the reader's. Threads may call it at the same time, each with a team of its own."""
         team = team or self._team
-        runs = [(*place, list(pieces)) for place, pieces in groupby(self._pieces, key=lambda piece: piece[:2])]
-        # a row group's columns are shared among the threads where there are fewer groups than threads have turns
-        n_shares = min(-(-SHARES_A_THREAD * team.threads // max(len(runs), 1)), max(len(names), 1))
+        wanted = SHARES_A_THREAD * team.threads
+        runs = self._runs(-(-wanted // max(len(names), 1)) if team.threads > 1 else 1)
+        # runs are shared by columns where there are fewer of them than threads have turns
+        n_shares = min(-(-wanted // max(len(runs), 1)), max(len(names), 1))
         found: list[list[list[Tile]]] = [[[] for _ in runs] for _ in names]
 
         def share(start: int, stop: int) -> None:
             for number in range(start, stop):
                 place, part = divmod(number, n_shares)
-                path, group, pieces = runs[place]
                 low, high = (len(names) * edge // n_shares for edge in (part, part + 1))
-                for at, tiles in enumerate(self._numbers(path, group, names[low:high], pieces), low):
+                for at, tiles in enumerate(self._numbers(runs[place], names[low:high]), low):
                     found[at][place] = tiles
 
         team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
-    def _numbers(self, path: str, group: int, names: Sequence[str], pieces: Sequence[Piece]) -> Iterator[list[Tile]]:
-        """By column the tiles of some pieces of one row group. Few columns are read in one call: Arrow keeps what it
-        needs to decode all of them until the last one is done, and fresh memory costs as much as decoding into it."""
-        width = max(READ_BYTES // (DECODED_BYTES * self._planned[path].row_groups[group]), 1)
+    def _numbers(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
+        """By column the tiles of a run. Few columns are read in one call: Arrow keeps what it needs to decode all of
+        them until the last one is done, and fresh memory costs as much as decoding into it."""
+        width = max(READ_BYTES // (DECODED_BYTES * run.n_rows), 1)
         for first in range(0, len(names), width):
             some = names[first : first + width]
-            table = self._read(path, group, some)
+            table = self._read(run, some)
             if not all(is_numeric(type_) for type_ in table.schema.types):
-                raise changed(path)
+                raise changed(run.path)
             for name in some:
                 column = table.column(name)
                 yield [
                     tile_of(owned(chunk, table.num_rows))
-                    for *_, start, stop in pieces
+                    for start, stop in run.slices
                     for chunk in column.slice(start, stop - start).chunks
                 ]
 
@@ -134,13 +166,13 @@ class RangeReader:
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
-        pieces = list(self._pieces)
-        edges = np.cumsum([0, *(stop - start for *_, start, stop in pieces)])
+        runs = self._runs(PARTS_A_THREAD * self._team.threads)
+        edges = np.cumsum([0, *(sum(stop - start for start, stop in run.slices) for run in runs)])
         indices = np.empty(self._all_rows, np.int32)
 
         def part(first: int, last: int) -> None:
             at = int(edges[first])
-            for path, table in self._tables([label], pieces[first:last]):
+            for path, table in self._tables([label], runs[first:last]):
                 found = class_indices(table.column(label), classes)
                 unknown = found < 0
                 if self._kept is not None:
@@ -150,14 +182,14 @@ class RangeReader:
                 indices[at : at + len(found)] = found
                 at += len(found)
 
-        self._team.over(len(pieces), LABELLING * self._all_rows, part)
+        self._team.over(len(runs), LABELLING * self._all_rows, part)
         return indices if self._kept is None else indices[self._kept]
 
     def label_sets(self, label: str | tuple[str, ...], classes: Sequence[Label]) -> NDArray[np.uint8]:
         """Label sets of the rows, uint8 [n_rows, n_labels]."""
         sets = np.empty((self._all_rows, len(classes)), np.uint8)
         at = 0
-        for path, table in self._tables([label] if isinstance(label, str) else label, self._pieces):
+        for path, table in self._tables([label] if isinstance(label, str) else label, self._runs(1)):
             stop = at + table.num_rows
             sets[at:stop], known = sets_of(table, label, classes)
             if not (known if self._kept is None else known | ~self._kept[at:stop]).all():
@@ -165,18 +197,31 @@ class RangeReader:
             at = stop
         return sets if self._kept is None else sets[self._kept]
 
-    def _tables(self, names: Sequence[str], pieces: Sequence[Piece]) -> Iterator[tuple[str, pa.Table]]:
-        """Path and rows of each piece. Neighbouring pieces of one row group share one reading of it."""
-        for (path, group), each in groupby(pieces, key=lambda piece: piece[:2]):
-            table = self._read(path, group, names)
-            for *_, start, stop in each:
-                yield path, table.slice(start, stop - start)
+    def _runs(self, at_least: int) -> list[Run]:
+        """The pieces in their order, of neighbouring row groups together, in so many runs where there are so many row
+        groups."""
+        runs: list[Run] = []
+        decoded = sum(self._planned[path].row_groups[group] for path, group, *_ in self._pieces)
+        most = min(READ_ROWS, decoded // at_least)
+        for path, group, start, stop in self._pieces:
+            size = self._planned[path].row_groups[group]
+            if not (runs and runs[-1].takes(path, group, start, size, most)):
+                runs.append(Run(path, range(group, group + 1), size))
+            runs[-1].want(start, stop, size)
+        return runs
 
-    def _read(self, path: str, group: int, names: Sequence[str]) -> pa.Table:
-        with self._files.borrowed(path) as file:
-            table = file.read_row_group(group, columns=list(names), use_threads=False)
+    def _tables(self, names: Sequence[str], runs: Sequence[Run]) -> Iterator[tuple[str, pa.Table]]:
+        """Path and rows of each slice of each run."""
+        for run in runs:
+            table = self._read(run, names)
+            for start, stop in run.slices:
+                yield run.path, table.slice(start, stop - start)
+
+    def _read(self, run: Run, names: Sequence[str]) -> pa.Table:
+        with self._files.borrowed(run.path) as file:
+            table = file.read_row_groups(list(run.groups), columns=list(names), use_threads=False)
         if sorted(table.column_names) != sorted(names):
-            raise changed(path)
+            raise changed(run.path)
         return table
 
 

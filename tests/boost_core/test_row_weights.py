@@ -12,7 +12,7 @@ from boost_core.collective import Alone
 from boost_core.errors import ConfigError
 from boost_core.jit import JIT_DISABLED
 from boost_core.model import Forest
-from boost_core.row_weights import copies_of
+from boost_core.row_weights import class_mass, copies_of
 from boost_core.training import TrainingResult
 from boost_core.training_data import TrainingData
 from tests.boost_core.algorithms.single_label_runs import Table, random_table
@@ -38,6 +38,14 @@ BODIES: list[dict[str, Any]] = [
     {"name": "gd_mcboost", "loss": "logistic", "weak_learner": {"kind": "vector_tree", "max_leaves": 3}},
     {"name": "cd_mcboost", "weak_learner": {"kind": "regression_stump"}},
 ]
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 1001])
+def test_rows_of_each_class(n_rows: int) -> None:
+    labels = np.random.default_rng(n_rows).integers(0, 5, n_rows).astype(np.int32)
+    copies = np.arange(n_rows, dtype=np.int64)
+    assert class_mass(labels, None, 7).tolist() == [int((labels == place).sum()) for place in range(7)]
+    assert class_mass(labels, copies, 7).tolist() == [int(copies[labels == place].sum()) for place in range(7)]
 
 
 def data_of(table: Table, copies: np.ndarray | None = None) -> TrainingData:

@@ -1,6 +1,6 @@
 """Row ranges across files and row groups give the rows of the whole table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from boost_core.shard import RowRange
+from boost_core.team import Team
 from tests.workers.parquet_tables import plan_of, read_all, write, write_row_groups
+from workers import reading
 from workers.data_plan import DataPlan, TableRows
 from workers.errors import DataError
 from workers.raw_column import to_floats
@@ -108,8 +110,10 @@ def files_of_row_groups(draw: Callable[[Any], Any]) -> list[list[pa.Table]]:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(files=files_of_row_groups(), data=st.data())
-def test_ranges_are_slices_of_the_whole_table(tmp_path: Path, files: list[list[pa.Table]], data: st.DataObject):
+@given(files=files_of_row_groups(), read_rows=st.sampled_from([1, 7, reading.READ_ROWS]), data=st.data())
+def test_ranges_are_slices_of_the_whole_table(
+    tmp_path: Path, files: list[list[pa.Table]], read_rows: int, data: st.DataObject
+):
     paths = [write_row_groups(tmp_path / f"{place}.parquet", groups) for place, groups in enumerate(files)]
     plan = plan_of(paths)
     ends = st.integers(0, plan.train.n_rows)
@@ -117,12 +121,57 @@ def test_ranges_are_slices_of_the_whole_table(tmp_path: Path, files: list[list[p
     whole = read_all(paths, ["x", "n"])
     labels = [label for groups in files for table in groups for label in table["label"].to_pylist()]
     rows = [row for start, stop in ranges for row in range(start, stop)]
-    with RangeReader(plan.train, ranges) as reader:
+    with pytest.MonkeyPatch.context() as patch, RangeReader(plan.train, ranges) as reader:
+        patch.setattr(reading, "READ_ROWS", read_rows)
         assert reader.n_rows == len(rows)
         floats, indices = reader.floats(["n", "x"]), reader.class_indices("label", plan.classes)
     assert floats.flags.c_contiguous
     assert_array_equal(floats, whole[[1, 0]][:, rows])
     assert [plan.classes[index] for index in indices] == [labels[row] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("ranges", "read_rows", "threads", "expected"),
+    [
+        ([(0, 100)], 1000, 1, [["a", 0, 1, 2], ["b", 0, 1]]),
+        ([(0, 100)], 40, 1, [["a", 0, 1], ["a", 2], ["b", 0, 1]]),
+        ([(0, 100)], 1, 1, [["a", 0], ["a", 1], ["a", 2], ["b", 0], ["b", 1]]),
+        ([(0, 100)], 1000, 2, [["a", 0], ["a", 1], ["a", 2], ["b", 0], ["b", 1]]),
+        ([(5, 30)], 1000, 1, [["a", 0, 1]]),
+        ([(0, 5), (5, 30)], 1000, 1, [["a", 0, 1]]),
+        ([(0, 5), (8, 30)], 1000, 1, [["a", 0, 1]]),
+        ([(0, 15), (20, 30)], 1000, 1, [["a", 0], ["a", 1]]),
+        ([(0, 20), (25, 30)], 1000, 1, [["a", 0], ["a", 1]]),
+        ([(0, 20), (40, 60)], 1000, 1, [["a", 0], ["a", 2]]),
+        ([(20, 40), (0, 20)], 1000, 1, [["a", 1], ["a", 0]]),
+    ],
+)
+def test_neighbouring_row_groups_are_decoded_in_one_call(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ranges: list[RowRange],
+    read_rows: int,
+    threads: int,
+    expected: list[list[Any]],
+):
+    """As far as no row that nobody wants lies between, and threads have enough to share."""
+    rows = [row for start, stop in ranges for row in range(start, stop)]
+    columns = {"x": np.arange(100.0), "label": np.arange(100) % 2}
+    for name, start, stop in (("a", 0, 60), ("b", 60, 100)):
+        write(tmp_path / f"{name}.parquet", {key: each[start:stop] for key, each in columns.items()}, 20)
+    plan = plan_of([str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
+    monkeypatch.setattr(reading, "READ_ROWS", read_rows)
+    calls, read_run = [], RangeReader._read
+
+    def noted(self: RangeReader, run: reading.Run, names: Sequence[str]) -> pa.Table:
+        calls.append([Path(run.path).stem, *run.groups])
+        return read_run(self, run, names)
+
+    monkeypatch.setattr(RangeReader, "_read", noted)
+    with Team(threads) as team, RangeReader(plan.train, ranges, team) as reader:
+        assert reader.floats(["x"])[0].tolist() == rows
+        assert calls == expected
+        assert reader.class_indices("label", (0, 1)).tolist() == [row % 2 for row in rows]
 
 
 def test_columns_whose_names_begin_alike_are_kept_apart(tmp_path: Path):

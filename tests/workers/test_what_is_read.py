@@ -161,14 +161,14 @@ def test_arrows_own_threads_stay_out(paths: tuple[str, ...], monkeypatch: pytest
     """Members decode in the threads of their teams: each thread of the team reads, and no other does."""
     plan = plan_of(paths)
     readers: set[str] = set()
-    read = pq.ParquetFile.read_row_group
+    read = pq.ParquetFile.read_row_groups
 
     def noted(self: pq.ParquetFile, *arguments: Any, **options: Any) -> pa.Table:
         assert options["use_threads"] is False
         readers.add(threading.current_thread().name)
         return read(self, *arguments, **options)
 
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
     with Team(2) as team, RangeReader(plan.train, [(0, N_ROWS)], team) as reader:
         reader.columns(["a", "b", "c", "d"])
     assert readers <= {threading.current_thread().name, "edgewise-team"}
