@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
 from boost_core.collective import Collective
-from boost_core.cut import feature_edges, slice_features
+from boost_core.cut import Offer, feature_edges, slice_features
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
@@ -45,7 +45,7 @@ class Grower:
         self._lone = _LoneGrower(self.shard, self.binning, self.team) if alone else None
         self._sparse: SparseMember | None = None  # made where gains are sparse
         self._slices = slices
-        self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
+        self._gang = None if alone else GangMember(self.shard, self.binning, self.collective, self.team)
 
     def offer(self, binning: Binning) -> None:
         """From now on look for cuts in the features that this binning offers; its bins are the same."""
@@ -53,7 +53,7 @@ class Grower:
         if self._lone is not None:
             self._lone.offer(binning)
         if self._gang is not None:
-            self._gang.binning = binning
+            self._gang.offer(binning)
         if self._sparse is not None:
             self._sparse.binning = binning
 
@@ -95,7 +95,7 @@ class _LoneGrower:
 
     def offer(self, binning: Binning) -> None:
         """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
-        with_cuts = np.flatnonzero((binning.n_thresholds > 0) | binning.has_missing)
+        with_cuts = Offer.of(binning).features
         self._binning = binning
         self._table = (self._shard.bins, binning.bin_start, binning.n_thresholds, binning.has_missing, with_cuts)
         self._edges: dict[int, Integers] = {}
