@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, room_for_sides, search_next
 from boost_core.gain_matrix import absolute_sum
-from boost_core.histogram import add_rows
-from boost_core.intrinsics import width_of
+from boost_core.histogram import sum_rows
 from boost_core.jit import kernel, step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
@@ -207,18 +206,12 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists):  # type: ignore[no-untyped-def]
     """hists[slots[e]] (OUT, [n_bins, padded]) for some features (int64 [k]): histograms of lists of rows.
 
-    rows: int32, all lists; bounds [n_lists, parts, 2]: where each list's parts lie in them; bins uint8 [d, n];
-    gains: flat, [n, padded]; bin_start as in Binning.
+    rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: flat, [n, padded];
+    bin_start as in Binning.
     """
     for e in range(bounds.shape[0]):
-        flat = hists[slots[e]].reshape(-1)
-        width = width_of(lanes)
-        for j in features:
-            for k in range(bin_start[j] * width, bin_start[j + 1] * width):
-                flat[k] = 0
-        for part in range(bounds.shape[1]):
-            listed = rows[bounds[e, part, 0] : bounds[e, part, 1]]
-            add_rows(bins, listed, gains, bin_start, features, lanes, flat)
+        listed = rows[bounds[e, 0] : bounds[e, 1]]
+        sum_rows(bins, listed, gains, bin_start, features, lanes, hists[slots[e]].reshape(-1))
 
 
 @kernel

@@ -122,13 +122,13 @@ class ReducedHistograms:
         bins, n = self._place.shard.bins, chosen.shape[0]
         features, bin_start = self._offer.features, self._offer.bin_start
         self._room, local = kept(self._room, (n, *self._shape))
-        bounds = front.segments[chosen[:, SMALL]].reshape(n, 1, 2)
+        bounds = front.segments[chosen[:, SMALL]]
         slots = np.arange(n)
 
         def part(begin: int, end: int) -> None:
             build(order, bounds, slots, bins, self._gains, bin_start, features[begin:end], self._lanes, local)
 
-        n_rows = int((bounds[:, 0, 1] - bounds[:, 0, 0]).sum())
+        n_rows = int((bounds[:, 1] - bounds[:, 0]).sum())
         work = (n_rows * len(features) + n * self._shape[0]) * len(self._lanes)
         self._place.team.over(len(features), work, part, HISTOGRAMS)
         return local
@@ -177,20 +177,17 @@ class FeatureCopies:
         collective, n = self._place.collective, chosen.shape[0]
         if chosen[0, PARENT] < 0:
             self._rows = self._in_root
-            self._bounds = np.array([[[0, self._rows.shape[0]]]], np.int64)
+            self._bounds = np.array([[0, self._rows.shape[0]]], np.int64)
             return
         segments = front.segments[chosen[:, SMALL]]
         counts = (segments[:, 1] - segments[:, 0]).astype(np.int32)
         own_start = np.int32(self._starts[collective.rank])
         listed = [order[first:stop] + own_start for first, stop in segments.tolist()]
         gathered = collective.all_gather(np.concatenate([counts, *listed]))
-        self._rows = np.concatenate(gathered)
-        self._bounds = np.empty((n, len(gathered), 2), np.int64)
-        begin = 0
-        for rank, message in enumerate(gathered):
-            ends = begin + n + np.cumsum(message[:n], dtype=np.int64)
-            self._bounds[:, rank, 0], self._bounds[:, rank, 1] = ends - message[:n], ends
-            begin += message.shape[0]
+        parts = [np.split(message[n:], np.cumsum(message[: n - 1])) for message in gathered]
+        self._rows = np.concatenate([part[e] for e in range(n) for part in parts])
+        ends = np.cumsum(np.sum([message[:n] for message in gathered], axis=0, dtype=np.int64))
+        self._bounds = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
 
     def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
         slots, own = front.slots[chosen[:, SMALL]], features - self.slices.own[0]
@@ -198,8 +195,7 @@ class FeatureCopies:
 
     @property
     def work(self) -> int:
-        n_rows = int((self._bounds[:, :, 1] - self._bounds[:, :, 0]).sum())
-        return n_rows * self._n_offered * len(self._lanes)
+        return len(self._rows) * self._n_offered * len(self._lanes)
 
     def _begin_some(self, gains: GainMatrix, rows: Rows) -> None:
         """Only the rows that are not all 0 travel; the gains of others, of an earlier tree, are not read."""

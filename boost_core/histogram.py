@@ -2,7 +2,8 @@
 
 Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), channels as lanes_for has them.
 Channel n_channels counts the rows. Rows are walked in tiles, so that a tile's gains stay in the level 2 cache while
-all features read them. Sums are int64; their order never matters.
+the features read them, and features in blocks, whose bins come back to the cache for every tile. Sums are int64; their
+order never matters.
 """
 
 import numpy as np
@@ -12,21 +13,18 @@ from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
 from boost_core.intrinsics import add_lanes, lanes_for, prefetch_lanes, width_of
-from boost_core.jit import kernel
+from boost_core.jit import inner, kernel, step
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
 AHEAD = 12  # rows between the one that is added and the one that is fetched into the cache
 TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
+BLOCK_SUMS = 1 << 17  # of a block of features: 1 MB of int64
 
 
-@kernel
-def add_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]).
-
-    bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are
-    read and widened once for four of them.
-    """
+@inner
+def _add_block(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
+    """As add_rows, for features whose bins fit the cache."""
     n_rows = rows.shape[0]
     width = width_of(lanes)
     tile = max(TILE_CHANNELS // width, 1)
@@ -54,6 +52,47 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ig
                 i = np.int64(rows[k])
                 add_lanes(totals, (base + np.int64(codes[i]) * width,), gains, i * width, lanes)
             at += 1
+
+
+@step
+def _block_end(bin_start, features, at, width):  # type: ignore[no-untyped-def]
+    """Where the block of features ends that begins with the one at `at`: of whole fours, one at least."""
+    stop, n_bins = at, np.int64(0)
+    while stop < features.shape[0]:
+        after = min(stop + 4, features.shape[0])
+        for j in features[stop:after]:
+            n_bins += bin_start[j + 1] - bin_start[j]
+        if stop > at and n_bins * width > BLOCK_SUMS:
+            break
+        stop = after
+    return stop
+
+
+@kernel
+def add_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]).
+
+    bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are read and widened once for
+    four of them, and by blocks of fours, so that all rows are added to bins that stay in the cache.
+    """
+    at = 0
+    while at < features.shape[0]:
+        stop = _block_end(bin_start, features, at, width_of(lanes))
+        _add_block(bins, rows, gains, bin_start, features[at:stop], lanes, totals)
+        at = stop
+
+
+@kernel
+def sum_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
+    """As add_rows, whatever is in the features' totals before."""
+    at, width = 0, width_of(lanes)
+    while at < features.shape[0]:
+        stop = _block_end(bin_start, features, at, width)
+        for j in features[at:stop]:
+            for k in range(bin_start[j] * width, bin_start[j + 1] * width):
+                totals[k] = 0
+        _add_block(bins, rows, gains, bin_start, features[at:stop], lanes, totals)
+        at = stop
 
 
 class HistogramBuilder:
