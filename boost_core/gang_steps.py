@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, room_for_sides, search_next
 from boost_core.gain_matrix import absolute_sum
-from boost_core.histogram import sum_rows
+from boost_core.histogram import add_rows
 from boost_core.jit import kernel, step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
@@ -211,7 +211,7 @@ def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists): 
     """
     for e in range(bounds.shape[0]):
         listed = rows[bounds[e, 0] : bounds[e, 1]]
-        sum_rows(bins, listed, gains, bin_start, features, lanes, hists[slots[e]].reshape(-1))
+        add_rows(bins, listed, gains, bin_start, features, lanes, hists[slots[e]].reshape(-1), True)
 
 
 @kernel

@@ -15,7 +15,7 @@ from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finis
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
-from boost_core.histogram import sum_rows
+from boost_core.histogram import add_rows
 from boost_core.intrinsics import width_of
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
@@ -241,7 +241,7 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 @step
 def _build(hist, table, gains, rows, lanes, features):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of some features over the rows."""
-    sum_rows(table[0], rows, gains[0], table[1], features, lanes, hist.reshape(-1))
+    add_rows(table[0], rows, gains[0], table[1], features, lanes, hist.reshape(-1), True)
 
 
 @step
