@@ -164,13 +164,19 @@ class FeatureCopies:
 
     def begin(self, gains: GainMatrix) -> int:
         self._lanes: Lanes = lanes_for(gains.n_channels + 1)
-        collective = self._place.collective
-        if gains.rows is None:
-            self._gains = np.concatenate(collective.all_gather(gains.values)).reshape(-1)
+        collective, rows, width = self._place.collective, gains.rows, gains.values.shape[1]
+        shape = (self._everyone.shape[0], width)
+        if self._gains.shape[0] != shape[0] * width or self._gains.dtype != gains.values.dtype:
+            self._gains = aligned_empty(shape, gains.values.dtype).reshape(-1)
+        whole = self._gains.reshape(shape)
+        if rows is None:
+            np.concatenate(collective.all_gather(gains.values), out=whole)
             self._in_root = self._everyone
-        else:
-            self._begin_some(gains, gains.rows)
-        return int(gains.values.shape[1])
+        else:  # only these travel; the gains of others, of an earlier tree, are not read
+            own_start = np.int32(self._starts[collective.rank])
+            self._in_root = np.concatenate(collective.all_gather(rows + own_start))
+            whole[self._in_root] = np.concatenate(collective.all_gather(gains.values[rows]))
+        return int(width)
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Which rows are in the smaller children: their counts, then their numbers, in one message."""
@@ -196,16 +202,6 @@ class FeatureCopies:
     @property
     def work(self) -> int:
         return len(self._rows) * self._n_offered * len(self._lanes)
-
-    def _begin_some(self, gains: GainMatrix, rows: Rows) -> None:
-        """Only the rows that are not all 0 travel; the gains of others, of an earlier tree, are not read."""
-        collective, width = self._place.collective, gains.values.shape[1]
-        own_start = np.int32(self._starts[collective.rank])
-        self._in_root = np.concatenate(collective.all_gather(rows + own_start))
-        shape = (self._everyone.shape[0], width)
-        if self._gains.shape[0] != shape[0] * shape[1] or self._gains.dtype != gains.values.dtype:
-            self._gains = aligned_empty(shape, gains.values.dtype).reshape(-1)
-        self._gains.reshape(shape)[self._in_root] = np.concatenate(collective.all_gather(gains.values[rows]))
 
 
 def kept(room: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
