@@ -95,9 +95,8 @@ class Case:
     def kernel(self) -> None:
         """What the engine compiles, called as it calls it."""
         everything, flat = np.arange(self.shape.features), self.totals.reshape(-1)
-        add_rows(
-            self.bins, self.rows, self.gains.values.reshape(-1), self.binning.bin_start, everything, self.lanes, flat
-        )
+        gains, bin_start = self.gains.values.reshape(-1), self.binning.bin_start
+        add_rows(self.bins, self.rows, gains, bin_start, everything, self.lanes, flat, False)
 
     def twin(self, twin: Twin) -> None:
         """The same in C."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.gang import LOOPBACK, Case, Codes, synthetic, time_rounds
 from benchmarks.namespaces import address, enter
-from boost_core.binning import Binning, make_binning
+from boost_core.binning import make_binning
 from boost_core.collective import Alone, Integers
 from boost_core.cut import FeatureSlices, slice_features
 from workers.endpoint import Endpoint
@@ -134,11 +134,11 @@ def count(case: Case, codes: Codes, size: int) -> dict[str, float]:
     binning = make_binning([np.arange(most, dtype=np.float64) for most in codes[0].max(axis=1)], [False] * n_features)
     counting = Counting(size, slice_features(binning, 0, size).bins)
 
-    def whole(binning: Binning, rank: int, size: int) -> FeatureSlices:
-        features = np.array([0, *[binning.bin_start.shape[0] - 1] * size], np.int64)
-        return FeatureSlices(features, binning.bin_start[features], rank)
+    def whole(bin_start: NDArray[np.int64], rank: int, size: int) -> FeatureSlices:
+        features = np.array([0, *[bin_start.shape[0] - 1] * size], np.int64)
+        return FeatureSlices(features, bin_start[features], rank)
 
-    with mock.patch("boost_core.growth.slice_features", whole):
+    with mock.patch("boost_core.gang_sums.slice_bins", whole):
         time_rounds(case, codes, counting, 1, rows=(0, len(codes[1])))
     return a_round(case, counting.counts)
 

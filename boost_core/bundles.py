@@ -117,7 +117,8 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
     count: the channel that counts rows; bin_start: of the features, as in add_rows; joint: flat int64, room for
     bundles.start[-1] rows of the histogram, all 0 before and after.
     """
-    add_rows(bundles.codes, rows, gains, bundles.start, bundles.numbers[span[0] : span[1]], lanes, joint)
+    numbers = bundles.numbers[span[0] : span[1]]
+    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, False)
     width = width_of(lanes)
     for bundle in range(span[0], span[1]):
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]

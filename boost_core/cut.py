@@ -50,10 +50,36 @@ def feature_edges(bin_start: Integers, parts: int) -> Integers:
     return np.searchsorted(bin_start, wanted, side="left").astype(np.int64)
 
 
+def slice_bins(bin_start: Integers, rank: int, size: int) -> FeatureSlices:
+    """The slices of the members of a gang, of about as many bins each."""
+    features = feature_edges(bin_start, size)
+    return FeatureSlices(features, bin_start[features], rank)
+
+
 def slice_features(binning: Binning, rank: int, size: int) -> FeatureSlices:
-    """The slices of the members of a gang."""
-    features = feature_edges(binning.bin_start, size)
-    return FeatureSlices(features, binning.bin_start[features], rank)
+    """Slices of all features."""
+    return slice_bins(binning.bin_start, rank, size)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The features that may be cut, int64 [k] in order, and where the bins of features begin if only these have any,
+    int64 [n_features + 1]."""
+
+    features: Integers
+    bin_start: Integers
+
+    @classmethod
+    def of(cls, binning: Binning) -> "Offer":
+        """Of all features that a binning has cuts for."""
+        with_cuts = (binning.n_thresholds > 0) | binning.has_missing
+        n_bins = np.where(with_cuts, np.diff(binning.bin_start), 0)
+        return cls(np.flatnonzero(with_cuts), np.concatenate([[0], np.cumsum(n_bins)]))
+
+    def within(self, first: int, stop: int) -> Integers:
+        """Those of a range of features."""
+        begin, end = np.searchsorted(self.features, [first, stop])
+        return self.features[begin:end]
 
 
 @inner

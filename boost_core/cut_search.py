@@ -52,6 +52,24 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, sides, best
         consider(best, cut_value(objective, sums, hist[missing], n_channels), 1, 0, 1)
 
 
+@step
+def room_for_sides(n_sums):  # type: ignore[no-untyped-def]
+    """What a search needs to add up in, two arrays of n_sums."""
+    room = np.empty(2 * (n_sums + APART), np.int64)
+    return room[APART : APART + n_sums], room[APART + n_sums : APART + 2 * n_sums]
+
+
+@step
+def search_next(objective, hist, sums, layout, j, sides, best):  # type: ignore[no-untyped-def]
+    """Best cut of feature j and of those before it (best: IN/OUT); arguments as below."""
+    bin_start, n_thresholds, has_missing, origin = layout
+    before = best[VALUE]
+    part = hist[bin_start[j] - origin : bin_start[j + 1] - origin]
+    search_feature(objective, part, sums, n_thresholds[j], has_missing[j], sides, best)
+    if best[VALUE] > before:
+        best[FEATURE] = j
+
+
 @kernel
 def search_features(objective, hist, sums, layout, features, best):  # type: ignore[no-untyped-def]
     """Best cut of some features: the first one of the greatest value.
@@ -59,17 +77,10 @@ def search_features(objective, hist, sums, layout, features, best):  # type: ign
     hist int64 [n_bins, padded], its first row being bin layout[3] of all features; sums [n_channels + 1];
     layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; best: OUT [RECORD_FIELDS].
     """
-    bin_start, n_thresholds, has_missing, origin = layout
     best[VALUE] = NO_CUT
-    n_sums = sums.shape[0]
-    room = np.empty(2 * (n_sums + APART), np.int64)
-    sides = (room[APART : APART + n_sums], room[APART + n_sums : APART + 2 * n_sums])
+    sides = room_for_sides(sums.shape[0])
     for j in features:
-        before = best[VALUE]
-        part = hist[bin_start[j] - origin : bin_start[j + 1] - origin]
-        search_feature(objective, part, sums, n_thresholds[j], has_missing[j], sides, best)
-        if best[VALUE] > before:
-            best[FEATURE] = j
+        search_next(objective, hist, sums, layout, j, sides, best)
 
 
 @kernel

@@ -8,16 +8,16 @@ taken is dropped, so the tree and its numbering are those of growth one leaf at 
     leaf --(best cut known)--> expanded (children's histograms and best cuts known) --> taken (node of the tree)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.aligned import aligned_empty
 from boost_core.binning import Binning
 from boost_core.collective import Collective
-from boost_core.cut import RECORD_FIELDS, FeatureSlices
+from boost_core.cut import RECORD_FIELDS, Offer
+from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_steps import (
     N_LEAVES,
@@ -33,7 +33,7 @@ from boost_core.gang_steps import (
     settle,
     start,
 )
-from boost_core.gang_sums import FeatureCopies, Place, ReducedHistograms, SliceSums, worth_copies
+from boost_core.gang_sums import FeatureCopies, Place, ReducedHistograms, SliceSums, kept, worth_copies
 from boost_core.intrinsics import lanes_for
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH
 from boost_core.shard import Shard
@@ -54,7 +54,6 @@ class GangMember:
 
     shard: Shard
     binning: Binning
-    slices: FeatureSlices
     collective: Collective
     team: Team
 
@@ -62,11 +61,21 @@ class GangMember:
         self.rows = np.arange(self.shard.n_rows, dtype=np.int32)
         self.order = np.empty_like(self.rows)
         self.scratch = np.empty_like(self.rows)
-        self._hists = np.empty((0, 0, 0), np.int64)
+        self._room = np.empty(0, np.int64)
         self._rows_of: list[int] = []  # of each member, once all of them grow a tree
-        self._place = Place(self.shard, self.slices, self.binning.bin_start, self.collective, self.team)
+        self._place = Place(self.shard, self.collective, self.team)
         self._reduced = ReducedHistograms(self._place)
         self._copies: FeatureCopies | None = None  # made where they are worth it
+        self._whole = Offer.of(self.binning)
+        self.offer(self.binning)
+
+    def offer(self, binning: Binning) -> None:
+        """From now on look for cuts in the features that this binning offers, of those that the first one has."""
+        self.binning = binning
+        self.offered = Offer.of(binning)
+        self._reduced.offer(self.offered)
+        if self._copies is not None:
+            self._copies.offer(self.offered)
 
     def sums_for(self, gains: GainMatrix, max_leaves: int) -> SliceSums:
         """The way to sums that suits a tree; all members choose the same."""
@@ -76,15 +85,10 @@ class GangMember:
         n_bins, width = int(self.binning.bin_start[-1]), gains.values.shape[1]
         if not worth_copies(sum(self._rows_of), self.shard.n_features, n_bins, width, max_leaves):
             return self._reduced
-        self._copies = self._copies or FeatureCopies(self._place, self._rows_of)
+        if self._copies is None:
+            self._copies = FeatureCopies(self._place, self._rows_of, self._whole)
+            self._copies.offer(self.offered)
         return self._copies
-
-    @property
-    def layout(self) -> tuple[Integers, Integers, NDArray[np.bool_], int]:
-        """What cut_search needs to know of this member's slice; what the binning offers may change by the round."""
-        binning = self.binning
-        origin = int(self.slices.bins[self.slices.rank])
-        return binning.bin_start, binning.n_thresholds, binning.has_missing, origin
 
     def grow(
         self,
@@ -97,32 +101,26 @@ class GangMember:
     ) -> Tree:
         """Grow a tree; sums: of each channel and the row count over all members."""
         lanes = lanes_for(gains.n_channels + 1)
-        work_a_row = self.shard.n_features * len(lanes)
+        work_a_row = len(self.offered.features) * len(lanes)
         cheap_rows = CHEAP_WORK * self.collective.size // max(work_a_row, 1)
-        dear = int(self.binning.bin_start[-1]) * len(lanes) > DEAR_WORK * self.collective.size
+        dear = int(self.offered.bin_start[-1]) * len(lanes) > DEAR_WORK * self.collective.size
         front = new_frontier(max_leaves, gains.n_channels, n_outputs, max_depth, cheap_rows, 1 if dear else max_leaves)
-        self.order[:] = self.rows
-        self.team.timed(KERNELS, start, front, objective, self.shard.n_rows, sums, gains.total_mass)
+        rows = self.rows if gains.rows is None else gains.rows
+        self.order[: len(rows)] = rows
+        self.team.timed(KERNELS, start, front, objective, len(rows), sums, gains.total_mass)
         way = self.sums_for(gains, max_leaves)
         growing = _Growing(self, objective, gains, front, way, way.begin(gains))
         if max_leaves > 1:
             growing.levels()
         return growing.finish()
 
-    def hists(self, n_slots: int, width: int) -> Integers:
-        """This member's slice of the candidates' histograms [slots, slice bins, width], n_slots of them at least.
+    def hists(self, n_slots: int, n_bins: int, width: int) -> Integers:
+        """This member's slice of the candidates' histograms [slots, slice bins, width].
 
         What was in them stays as long as a tree grows.
         """
-        rank = self.slices.rank
-        shape = (int(self.slices.bins[rank + 1] - self.slices.bins[rank]), width)
-        if self._hists.shape[1:] != shape:
-            self._hists = aligned_empty((n_slots, *shape), np.int64)
-        elif self._hists.shape[0] < n_slots:
-            more = aligned_empty((n_slots, *shape), np.int64)
-            more[: self._hists.shape[0]] = self._hists
-            self._hists = more
-        return self._hists
+        self._room, hists = kept(self._room, (n_slots, n_bins, width))
+        return hists
 
 
 @dataclass
@@ -136,6 +134,16 @@ class _Growing:
     way: SliceSums
     width: int
 
+    def __post_init__(self) -> None:
+        binning, slices = self.member.binning, self.way.slices
+        self._origin, stop = (int(bound) for bound in slices.bins[slices.rank : slices.rank + 2])
+        self._n_bins = stop - self._origin
+        self._features = self.member.offered.within(*slices.own)
+        # What cut_search needs to know of this member's slice; what the binning offers may change by the round.
+        offered = self.member.offered.bin_start
+        self._layout = (offered, binning.n_thresholds, binning.has_missing, self._origin)
+        self._values = (self.gains.values.reshape(-1), self.gains.values.shape[1])
+
     def levels(self) -> None:
         """Exchange sums and cuts until no leaf is left to expand."""
         member, shard = self.member, self.member.shard
@@ -145,46 +153,46 @@ class _Growing:
         n = 1
         while n > 0:
             self._exchange(chosen[:n])
-            rows = (member.order, member.scratch)
-            values = (self.gains.values.reshape(-1), self.gains.values.shape[1])
-            state = (self.front, self.objective, *rows, table, values, chosen)
+            state = (self.front, self.objective, member.order, member.scratch, table, chosen)
             n = int(member.team.timed(PARTITION, next_level, *state))
 
     def finish(self) -> Tree:
         """A copy of what has grown."""
-        front = self.front
-        leaf_of_row = np.empty(self.member.shard.n_rows, np.int32)
-        self.member.team.timed(KERNELS, name_rows, front, self.member.order, leaf_of_row)
+        front, member = self.front, self.member
         leaves = front.leaves[: front.counts[N_LEAVES]]
         nodes = front.nodes[: front.counts[N_NODES]].copy()
-        return Tree(nodes, front.payload[leaves], int(front.values[leaves].sum()), leaf_of_row)
+        leaf_of_row = np.empty(member.shard.n_rows, np.int32)
+        grown = Tree(nodes, front.payload[leaves], int(front.values[leaves].sum()), leaf_of_row)
+        if self.gains.rows is not None:  # the others were in no leaf
+            return replace(grown, leaf_of_row=route(grown, member.shard.bins, member.binning, member.team))
+        member.team.timed(KERNELS, name_rows, front, member.order, leaf_of_row)
+        return grown
 
     def _exchange(self, chosen: Integers) -> None:
         """Best cuts over all members of the children of the chosen candidates."""
         member = self.member
         self.way.exchange(self.front, chosen, member.order)
-        hists = member.hists(int(self.front.counts[N_SLOTS]), self.width)
+        hists = member.hists(int(self.front.counts[N_SLOTS]), self._n_bins, self.width)
         found = self._searched(chosen, hists)
         records = np.empty((2 * chosen.shape[0], RECORD_FIELDS + self.gains.n_channels + 1), np.int64)
-        member.team.timed(KERNELS, settle, self.front, chosen, hists, member.layout, found, records)
+        state = (self.front, chosen, hists, self._layout, found, member.order, self._values, records)
+        member.team.timed(KERNELS, settle, *state)
         gathered = np.stack(member.collective.all_gather(records))
         member.team.timed(KERNELS, note, self.front, chosen, gathered)
 
     def _searched(self, chosen: Integers, hists: Integers) -> Integers:
         """Best cuts in this member's slice by part of its features, [parts, 2 n_chosen, RECORD_FIELDS]."""
-        member = self.member
-        first, stop = member.slices.own
+        member, features = self.member, self._features
 
         def fill(begin: int, end: int) -> None:
-            self.way.fill(self.front, chosen, hists, (begin, end))
+            self.way.fill(self.front, chosen, hists, features[begin:end])
 
-        member.team.over(stop - first, self.way.work + hists[0].size * chosen.shape[0], fill, HISTOGRAMS)
+        member.team.over(len(features), self.way.work + hists[0].size * chosen.shape[0], fill, HISTOGRAMS)
 
         def part(begin: int, end: int) -> Integers:
             found = np.zeros((2 * chosen.shape[0], RECORD_FIELDS), np.int64)
-            features = (first + begin, first + end)
-            search(self.front, chosen, self.objective, hists, member.layout, features, found)
+            search(self.front, chosen, self.objective, hists, self._layout, features[begin:end], found)
             return found
 
         work = 4 * chosen.shape[0] * hists[0].size
-        return np.stack(member.team.over(stop - first, work, part, SEARCH))
+        return np.stack(member.team.over(len(features), work, part, SEARCH))

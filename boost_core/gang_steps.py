@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
-from boost_core.cut_search import left_sums, search_features
+from boost_core.cut_search import left_sums, room_for_sides, search_next
 from boost_core.gain_matrix import absolute_sum
 from boost_core.histogram import add_rows
 from boost_core.jit import kernel, step
@@ -34,15 +34,15 @@ class Frontier(NamedTuple):
 
     A candidate's children have the numbers children[c] (left) and children[c] + 1; -1 while unknown. All int64 but
     payload (int32); one entry a candidate: segments [n, 2], sums [n, n_channels + 1] over all members, values, gains,
-    masses (of this member), depths, slots (its histogram; -1: none), children, records [n, fields], payload
-    [n, n_outputs]. One entry a leaf: leaves (its candidate), parents [max_leaves, 2]. nodes [max_leaves, NODE_FIELDS].
+    depths, slots (its histogram; -1: none), children, records [n, fields], payload [n, n_outputs]. One entry a leaf:
+    leaves (its candidate), parents [max_leaves, 2]. nodes [max_leaves, NODE_FIELDS]. mass [1]: absolute gains, of this
+    member's rows until the root's cut is known, then of all members'.
     """
 
     segments: Integers
     sums: Integers
     values: Integers
     gains: Integers
-    masses: Integers
     depths: Integers
     slots: Integers
     children: Integers
@@ -52,6 +52,7 @@ class Frontier(NamedTuple):
     parents: Integers
     nodes: Integers
     counts: Integers
+    mass: Integers
 
 
 def new_frontier(
@@ -68,7 +69,6 @@ def new_frontier(
         sums=np.zeros((n, n_channels + 1), np.int64),
         values=np.zeros(n, np.int64),
         gains=np.zeros(n, np.int64),
-        masses=np.zeros(n, np.int64),
         depths=np.zeros(n, np.int64),
         slots=np.zeros(n, np.int64),
         children=np.zeros(n, np.int64),
@@ -78,6 +78,7 @@ def new_frontier(
         parents=np.zeros((max_leaves, 2), np.int64),
         nodes=np.zeros((max_leaves, NODE_FIELDS), np.int64),
         counts=np.array([0, 0, 0, 0, max_leaves, max_depth, cheap_rows, most_ahead], np.int64),
+        mass=np.zeros(1, np.int64),
     )
 
 
@@ -88,19 +89,19 @@ def start(front, objective, n_rows, sums, mass):  # type: ignore[no-untyped-def]
     for c in range(sums.shape[0]):
         front.sums[0, c] = sums[c]
     front.values[0] = set_root(objective, sums, sums.shape[0] - 1, front.payload[0])
-    front.masses[0] = mass
+    front.mass[0] = mass
     front.children[0] = UNKNOWN
     front.parents[0, 0] = -1
     front.counts[N_LEAVES] = front.counts[N_CANDIDATES] = front.counts[N_SLOTS] = 1
 
 
 @kernel
-def next_level(front, objective, order, scratch, table, gains, chosen):  # type: ignore[no-untyped-def]
+def next_level(front, objective, order, scratch, table, chosen):  # type: ignore[no-untyped-def]
     """Go on until histograms are needed: how many candidates in `chosen` (OUT) were divided; 0: the tree is done.
 
-    order, scratch: int32 [n_rows]; table = (bins, n_thresholds); gains = (flat values, their width).
+    order, scratch: int32 [n_rows]; table = (bins, n_thresholds).
     """
-    rows = (order, scratch, table[0], table[1], gains)
+    rows = (order, scratch, table[0], table[1])
     counts = front.counts
     while counts[N_LEAVES] < counts[MAX_LEAVES]:
         best = _best_leaf(front)
@@ -164,7 +165,7 @@ def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-unt
 @step
 def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
     """Make a candidate's children and order its rows."""
-    order, scratch, bins, n_thresholds, gains = rows
+    order, scratch, bins, n_thresholds = rows
     record = front.records[candidate]
     feature = record[FEATURE]
     cut = (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
@@ -180,10 +181,6 @@ def _divide(front, objective, candidate, rows):  # type: ignore[no-untyped-def]
         front.sums[left, c] = record[RECORD_FIELDS + c]
         front.sums[right, c] = front.sums[candidate, c] - record[RECORD_FIELDS + c]
     n_channels = front.sums.shape[1] - 1
-    fewer = left if middle - segment[0] < segment[1] - middle else right
-    rows_of = order[front.segments[fewer, 0] : front.segments[fewer, 1]]
-    front.masses[fewer] = absolute_sum(gains[0], gains[1], n_channels, rows_of)
-    front.masses[left + right - fewer] = front.masses[candidate] - front.masses[fewer]
     payloads = (front.payload[left], front.payload[right])
     values = set_leaves(objective, front.sums[left], front.sums[right], n_channels, payloads[0], payloads[1])
     front.values[left], front.values[right] = values
@@ -207,57 +204,62 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 
 @kernel
 def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists):  # type: ignore[no-untyped-def]
-    """hists[slots[e]] (OUT, [n_bins, padded]) for a range of features: histograms of lists of rows.
+    """hists[slots[e]] (OUT, [n_bins, padded]) for some features (int64 [k]): histograms of lists of rows.
 
-    rows: int32, all lists; bounds [n_lists, parts, 2]: where each list's parts lie in them; bins uint8 [d, n];
-    gains: flat, [n, padded]; bin_start as in Binning.
+    rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: flat, [n, padded];
+    bin_start as in Binning.
     """
-    listed_features = np.arange(features[0], features[1])
     for e in range(bounds.shape[0]):
-        hist = hists[slots[e]]
-        hist[bin_start[features[0]] : bin_start[features[1]]] = 0
-        flat = hist.reshape(-1)
-        for part in range(bounds.shape[1]):
-            listed = rows[bounds[e, part, 0] : bounds[e, part, 1]]
-            add_rows(bins, listed, gains, bin_start, listed_features, lanes, flat)
+        listed = rows[bounds[e, 0] : bounds[e, 1]]
+        add_rows(bins, listed, gains, bin_start, features, lanes, hists[slots[e]].reshape(-1), True)
 
 
 @kernel
-def spread(summed, slots, hists, bins):  # type: ignore[no-untyped-def]
-    """hists[slots[e]] (OUT, [slice bins, n_channels + 1]) = summed[e], for a range of bins."""
-    for e in range(summed.shape[0]):
-        added = summed[e, bins[0] : bins[1]].reshape(-1)
-        hist = hists[slots[e]][bins[0] : bins[1]].reshape(-1)
-        for k in range(hist.shape[0]):
-            hist[k] = added[k]
+def spread(summed, slots, hists, bin_start, origin, features):  # type: ignore[no-untyped-def]
+    """hists[slots[e]] (OUT, [slice bins, n_channels + 1]) = summed[e], for some features; origin: the slice's first
+    bin."""
+    for j in features:
+        begin, end = bin_start[j] - origin, bin_start[j + 1] - origin
+        for e in range(summed.shape[0]):
+            added = summed[e, begin:end].reshape(-1)
+            hist = hists[slots[e]][begin:end].reshape(-1)
+            for k in range(hist.shape[0]):
+                hist[k] = added[k]
 
 
 @kernel
 def search(front, chosen, objective, hists, layout, features, found):  # type: ignore[no-untyped-def]
     """The larger children's histograms, from their parents' and the smaller children's, and the best cuts of both.
 
-    hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: a range within
-    the slice; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
+    A feature after the other, so that its sums are read again while they are in the cache.
+
+    hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: some of the slice,
+    in order; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
     """
-    listed = np.arange(features[0], features[1])
-    start_bin, stop_bin = layout[0][features[0]] - layout[3], layout[0][features[1]] - layout[3]
-    for e in range(chosen.shape[0]):
-        small, large = chosen[e, SMALL], chosen[e, LARGE]
-        small_hist = hists[front.slots[small]]
-        search_features(objective, small_hist, front.sums[small], layout, listed, found[2 * e])
-        found[2 * e + 1, VALUE] = NO_CUT
-        if large >= 0:
-            large_hist = hists[front.slots[large]]
-            added = small_hist[start_bin:stop_bin].reshape(-1)
-            rest = large_hist[start_bin:stop_bin].reshape(-1)
-            for k in range(rest.shape[0]):
-                rest[k] -= added[k]
-            search_features(objective, large_hist, front.sums[large], layout, listed, found[2 * e + 1])
+    sides = room_for_sides(front.sums.shape[1])
+    for row in range(found.shape[0]):
+        found[row, VALUE] = NO_CUT
+    for j in features:
+        begin, end = layout[0][j] - layout[3], layout[0][j + 1] - layout[3]
+        for e in range(chosen.shape[0]):
+            small, large = chosen[e, SMALL], chosen[e, LARGE]
+            small_hist = hists[front.slots[small]]
+            search_next(objective, small_hist, front.sums[small], layout, j, sides, found[2 * e])
+            if large >= 0:
+                large_hist = hists[front.slots[large]]
+                added, rest = small_hist[begin:end].reshape(-1), large_hist[begin:end].reshape(-1)
+                for k in range(rest.shape[0]):
+                    rest[k] -= added[k]
+                search_next(objective, large_hist, front.sums[large], layout, j, sides, found[2 * e + 1])
 
 
 @kernel
-def settle(front, chosen, hists, layout, found, records):  # type: ignore[no-untyped-def]
-    """records (OUT [2 n_chosen, fields]): the best of the parts' cuts (found [parts, 2 n_chosen, RECORD_FIELDS])."""
+def settle(front, chosen, hists, layout, found, rows, gains, records):  # type: ignore[no-untyped-def]
+    """records (OUT [2 n_chosen, fields]): the best of the parts' cuts (found [parts, 2 n_chosen, RECORD_FIELDS]).
+
+    Absolute gains are added up where this member's best cut may be rounding: if that of all members is, each of theirs
+    is. rows: in the order of the segments; gains = (flat values, their width).
+    """
     for row in range(records.shape[0]):
         child = chosen[row // 2, SMALL + row % 2]
         best = 0
@@ -269,7 +271,11 @@ def settle(front, chosen, hists, layout, found, records):  # type: ignore[no-unt
             record[field] = found[best, row, field] if field < RECORD_FIELDS else 0
         if record[VALUE] != NO_CUT:
             left_sums(hists[front.slots[child]], layout, record, record[RECORD_FIELDS:])
-        record[MASS] = front.masses[child] if child >= 0 else 0
+        if child == 0:
+            record[MASS] = front.mass[0]
+        elif child > 0 and gain_of(record[VALUE], front.values[child], front.mass[0]) == 0:
+            own = rows[front.segments[child, 0] : front.segments[child, 1]]
+            record[MASS] = absolute_sum(gains[0], gains[1], front.sums.shape[1] - 1, own)
 
 
 @kernel
@@ -289,7 +295,11 @@ def note(front, chosen, gathered):  # type: ignore[no-untyped-def]
                 best = rank
         for field in range(gathered.shape[2]):
             front.records[child, field] = gathered[best, row, field]
-        front.gains[child] = gain_of(front.records[child, VALUE], front.values[child], mass)
+        if child == 0:
+            front.mass[0] = mass
+        cut_value, own_value = front.records[child, VALUE], front.values[child]
+        gain = gain_of(cut_value, own_value, front.mass[0])  # more than rounding of all rows: masses were not added up
+        front.gains[child] = gain if gain > 0 else gain_of(cut_value, own_value, mass)
 
 
 @kernel

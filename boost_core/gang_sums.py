@@ -9,6 +9,8 @@ Histograms are the same whatever the table's length, so with few rows and many b
 sums.
 """
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
 from boost_core.collective import Collective
-from boost_core.cut import FeatureSlices
+from boost_core.cut import FeatureSlices, Offer, slice_bins
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_steps import PARENT, SMALL, Frontier, build, spread
 from boost_core.intrinsics import Lanes, lanes_for
@@ -35,17 +37,23 @@ SUM_BYTES, GAIN_BYTES = 8, 4
 
 @dataclass(frozen=True)
 class Place:
-    """What both ways need of a member: its rows' bins, its slice, bin_start of all features, and the others."""
+    """What both ways need of a member: its rows' bins and the others."""
 
     shard: Shard
-    slices: FeatureSlices
-    bin_start: Integers
     collective: Collective
     team: Team
 
 
 class SliceSums(Protocol):
-    """A way to the sums, for one tree after the other."""
+    """A way to the sums, for one tree after the other.
+
+    slices: of the features and, only of those that are offered, bins.
+    """
+
+    slices: FeatureSlices
+
+    def offer(self, offer: Offer) -> None:
+        """From now on only these features are cut; said before any tree."""
 
     def begin(self, gains: GainMatrix) -> int:
         """A tree of these gains begins on all members; returns the channels of its histograms, padded or not."""
@@ -53,8 +61,8 @@ class SliceSums(Protocol):
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Whatever has to travel for the smaller children of the chosen candidates."""
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: tuple[int, int]) -> None:
-        """The smaller children's histograms, in their slots, of a range of features within the slice."""
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
+        """The smaller children's histograms, in their slots, of some features that are offered in the slice."""
 
     @property
     def work(self) -> int:
@@ -77,28 +85,33 @@ def worth_copies(n_rows: int, n_features: int, n_bins: int, width: int, max_leav
 class ReducedHistograms:
     """Histograms over this member's rows, reduced by feature slice."""
 
+    slices: FeatureSlices
+
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._room = np.empty((0, 0, 0), np.int64)
+        self._room = np.empty(0, np.int64)
         self._summed = np.empty((0, 0, 0), np.int64)
+
+    def offer(self, offer: Offer) -> None:
+        """What is not offered is neither built nor sent, and each member gets a like part of the rest."""
+        collective = self._place.collective
+        self._offer, self.slices = offer, slice_bins(offer.bin_start, collective.rank, collective.size)
 
     def begin(self, gains: GainMatrix) -> int:
         self._lanes = lanes_for(gains.n_channels + 1)
         self._gains = gains.values.reshape(-1)
-        self._shape = (int(self._place.bin_start[-1]), gains.values.shape[1])
+        self._shape = (int(self._offer.bin_start[-1]), gains.values.shape[1])
         self._n_used = gains.n_channels + 1
         return self._n_used
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         local = self._built(front, chosen, order)
-        summed = self._place.collective.reduce_scatter(local, self._place.slices.bins, self._n_used)
+        summed = self._place.collective.reduce_scatter(local, self.slices.bins, self._n_used)
         self._summed = np.ascontiguousarray(summed)
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: tuple[int, int]) -> None:
-        first = self._place.slices.own[0]
-        start_bin, stop_bin = self._place.bin_start[[first + features[0], first + features[1]]]
-        origin = self._place.bin_start[first]
-        spread(self._summed, front.slots[chosen[:, SMALL]], hists, (start_bin - origin, stop_bin - origin))
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
+        origin = int(self.slices.bins[self.slices.rank])
+        spread(self._summed, front.slots[chosen[:, SMALL]], hists, self._offer.bin_start, origin, features)
 
     @property
     def work(self) -> int:
@@ -106,68 +119,96 @@ class ReducedHistograms:
 
     def _built(self, front: Frontier, chosen: Integers, order: Rows) -> Integers:
         """This member's histograms of the smaller children, [n_chosen, n_bins, padded]."""
-        shard, bin_start, n = self._place.shard, self._place.bin_start, chosen.shape[0]
-        if self._room.shape[0] < n or self._room.shape[1:] != self._shape:
-            self._room = aligned_empty((n, *self._shape), np.int64)
-        local = self._room[:n]
-        bounds = front.segments[chosen[:, SMALL]].reshape(n, 1, 2)
+        bins, n = self._place.shard.bins, chosen.shape[0]
+        features, bin_start = self._offer.features, self._offer.bin_start
+        self._room, local = kept(self._room, (n, *self._shape))
+        bounds = front.segments[chosen[:, SMALL]]
         slots = np.arange(n)
 
-        def part(first: int, stop: int) -> None:
-            build(order, bounds, slots, shard.bins, self._gains, bin_start, (first, stop), self._lanes, local)
+        def part(begin: int, end: int) -> None:
+            build(order, bounds, slots, bins, self._gains, bin_start, features[begin:end], self._lanes, local)
 
-        n_rows = int((bounds[:, 0, 1] - bounds[:, 0, 0]).sum())
-        work = (n_rows * shard.n_features + n * self._shape[0]) * len(self._lanes)
-        self._place.team.over(shard.n_features, work, part, HISTOGRAMS)
+        n_rows = int((bounds[:, 1] - bounds[:, 0]).sum())
+        work = (n_rows * len(features) + n * self._shape[0]) * len(self._lanes)
+        self._place.team.over(len(features), work, part, HISTOGRAMS)
         return local
 
 
 class FeatureCopies:
     """Bins of all members' rows in the slice's features, from which every member builds the sums of its slice."""
 
-    def __init__(self, place: Place, rows_of: Sequence[int]) -> None:
-        """rows_of: how many rows each member holds. All members make theirs at the same time."""
+    slices: FeatureSlices
+
+    def __init__(self, place: Place, rows_of: Sequence[int], whole: Offer) -> None:
+        """rows_of: how many rows each member holds; whole: all features that are ever offered. All members make theirs
+        at the same time."""
         self._place = place
-        start, stop = place.slices.own
+        collective, bins = place.collective, place.shard.bins
+        self._features = slice_bins(whole.bin_start, collective.rank, collective.size).features
+        start, stop = self._features[collective.rank : collective.rank + 2]
         self._starts = np.cumsum([0, *rows_of]).astype(np.int64)
         self._everyone = np.arange(self._starts[-1], dtype=np.int32)
-        self._bin_start = place.bin_start[start : stop + 1] - place.bin_start[start]
-        edges = place.slices.features
-        parts = [place.shard.bins[edges[rank] : edges[rank + 1]].reshape(-1) for rank in range(len(rows_of))]
+        self._gains = np.empty(0, np.int32)
+        parts = [bins[begin:end].reshape(-1) for begin, end in itertools.pairwise(self._features)]
         self._bins = np.empty((stop - start, int(self._starts[-1])), np.uint8)
-        for rank, flat in enumerate(place.collective.all_to_all(parts)):
+        for rank, flat in enumerate(collective.all_to_all(parts)):
             self._bins[:, self._starts[rank] : self._starts[rank + 1]] = flat.reshape(stop - start, rows_of[rank])
+
+    def offer(self, offer: Offer) -> None:
+        """Each member keeps its features, of which it builds what is offered."""
+        rank = self._place.collective.rank
+        self.slices = FeatureSlices(self._features, offer.bin_start[self._features], rank)
+        start, stop = self.slices.own
+        self._bin_start = offer.bin_start[start : stop + 1] - offer.bin_start[start]
+        self._n_offered = len(offer.within(start, stop))
 
     def begin(self, gains: GainMatrix) -> int:
         self._lanes: Lanes = lanes_for(gains.n_channels + 1)
-        self._gains = np.concatenate(self._place.collective.all_gather(gains.values)).reshape(-1)
-        return int(gains.values.shape[1])
+        collective, rows, width = self._place.collective, gains.rows, gains.values.shape[1]
+        shape = (self._everyone.shape[0], width)
+        if self._gains.shape[0] != shape[0] * width or self._gains.dtype != gains.values.dtype:
+            self._gains = aligned_empty(shape, gains.values.dtype).reshape(-1)
+        whole = self._gains.reshape(shape)
+        if rows is None:
+            np.concatenate(collective.all_gather(gains.values), out=whole)
+            self._in_root = self._everyone
+        else:  # only these travel; the gains of others, of an earlier tree, are not read
+            own_start = np.int32(self._starts[collective.rank])
+            self._in_root = np.concatenate(collective.all_gather(rows + own_start))
+            whole[self._in_root] = np.concatenate(collective.all_gather(gains.values[rows]))
+        return int(width)
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Which rows are in the smaller children: their counts, then their numbers, in one message."""
         collective, n = self._place.collective, chosen.shape[0]
-        if chosen[0, PARENT] < 0:  # the root holds all rows
-            self._rows = self._everyone
-            self._bounds = np.array([[[0, self._everyone.shape[0]]]], np.int64)
+        if chosen[0, PARENT] < 0:
+            self._rows = self._in_root
+            self._bounds = np.array([[0, self._rows.shape[0]]], np.int64)
             return
         segments = front.segments[chosen[:, SMALL]]
         counts = (segments[:, 1] - segments[:, 0]).astype(np.int32)
         own_start = np.int32(self._starts[collective.rank])
         listed = [order[first:stop] + own_start for first, stop in segments.tolist()]
         gathered = collective.all_gather(np.concatenate([counts, *listed]))
-        self._rows = np.concatenate(gathered)
-        self._bounds = np.empty((n, len(gathered), 2), np.int64)
-        begin = 0
-        for rank, message in enumerate(gathered):
-            ends = begin + n + np.cumsum(message[:n], dtype=np.int64)
-            self._bounds[:, rank, 0], self._bounds[:, rank, 1] = ends - message[:n], ends
-            begin += message.shape[0]
+        parts = [np.split(message[n:], np.cumsum(message[: n - 1])) for message in gathered]
+        self._rows = np.concatenate([part[e] for e in range(n) for part in parts])
+        ends = np.cumsum(np.sum([message[:n] for message in gathered], axis=0, dtype=np.int64))
+        self._bounds = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: tuple[int, int]) -> None:
-        slots = front.slots[chosen[:, SMALL]]
-        build(self._rows, self._bounds, slots, self._bins, self._gains, self._bin_start, features, self._lanes, hists)
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
+        slots, own = front.slots[chosen[:, SMALL]], features - self.slices.own[0]
+        build(self._rows, self._bounds, slots, self._bins, self._gains, self._bin_start, own, self._lanes, hists)
 
     @property
     def work(self) -> int:
-        n_rows = int((self._bounds[:, :, 1] - self._bounds[:, :, 0]).sum())
-        return int(n_rows * self._bins.shape[0] * len(self._lanes))
+        return len(self._rows) * self._n_offered * len(self._lanes)
+
+
+def kept(room: Integers, shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+    """A room that is large enough, flat, and an array of this shape in it: what was in the room is at its front."""
+    size = math.prod(shape)
+    if room.shape[0] < size:
+        larger = aligned_empty((size,), np.int64)
+        larger[: room.shape[0]] = room
+        room = larger
+    return room, room[:size].reshape(shape)

@@ -10,7 +10,7 @@ from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
 from boost_core.bundles import ROOM_BYTES, Bundles, bundles_of, make_bundles
 from boost_core.collective import Collective
-from boost_core.cut import feature_edges, slice_features
+from boost_core.cut import Offer, feature_edges, slice_features
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
@@ -47,7 +47,7 @@ class Grower:
         self._lone = _LoneGrower(self.shard, self.binning, self.team) if alone else None
         self._sparse: SparseMember | None = None  # made where gains are sparse
         self._slices = slices
-        self._gang = None if alone else GangMember(self.shard, self.binning, slices, self.collective, self.team)
+        self._gang = None if alone else GangMember(self.shard, self.binning, self.collective, self.team)
 
     def offer(self, binning: Binning) -> None:
         """From now on look for cuts in the features that this binning offers; its bins are the same."""
@@ -55,7 +55,7 @@ class Grower:
         if self._lone is not None:
             self._lone.offer(binning)
         if self._gang is not None:
-            self._gang.binning = binning
+            self._gang.offer(binning)
         if self._sparse is not None:
             self._sparse.binning = binning
 
@@ -101,7 +101,7 @@ class _LoneGrower:
     def offer(self, binning: Binning) -> None:
         """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
         self._binning = binning
-        self._with_cuts = np.flatnonzero((binning.n_thresholds > 0) | binning.has_missing)
+        self._with_cuts = Offer.of(binning).features
         self._layouts: dict[tuple[int, bool], tuple[Integers, tuple[Any, ...]]] = {}
 
     def grow(

@@ -2,7 +2,8 @@
 
 Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), channels as lanes_for has them.
 Channel n_channels counts the rows. Rows are walked in tiles, so that a tile's gains stay in the level 2 cache while
-all features read them. Sums are int64; their order never matters.
+the features read them, and features in blocks, whose bins come back to the cache for every tile. Sums are int64; their
+order never matters.
 """
 
 import numpy as np
@@ -18,42 +19,57 @@ from boost_core.team import Team
 Integers = NDArray[np.int64]
 AHEAD = 12  # rows between the one that is added and the one that is fetched into the cache
 TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
+BLOCK_SUMS = 1 << 17  # from which a block of features is full: 1 MB of int64
 
 
 @kernel
-def add_rows(bins, rows, gains, bin_start, features, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]).
+def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]); afresh: whatever is there.
 
-    bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are
-    read and widened once for four of them.
+    bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are read and widened once for
+    four of them, and by blocks of fours, so that all rows are added to bins that stay in the cache. All of it is in one
+    kernel: calls of others count references to the arrays, which threads share.
     """
-    n_rows = rows.shape[0]
+    n_rows, n_features = rows.shape[0], features.shape[0]
     width = width_of(lanes)
     tile = max(TILE_CHANNELS // width, 1)
-    for tile_start in range(0, n_rows, tile):
-        tile_stop = min(tile_start + tile, n_rows)
-        at = 0
-        while at + 4 <= features.shape[0]:
-            j0, j1, j2, j3 = features[at], features[at + 1], features[at + 2], features[at + 3]
-            b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
-            codes0, codes1, codes2, codes3 = bins[j0], bins[j1], bins[j2], bins[j3]
-            for k in range(tile_start, tile_stop):
-                i = np.int64(rows[k])
-                prefetch_lanes(gains, np.int64(rows[min(k + AHEAD, n_rows - 1)]) * width, lanes)
-                places = (
-                    b0 + np.int64(codes0[i]) * width,
-                    b1 + np.int64(codes1[i]) * width,
-                    b2 + np.int64(codes2[i]) * width,
-                    b3 + np.int64(codes3[i]) * width,
-                )
-                add_lanes(totals, places, gains, i * width, lanes)
-            at += 4
-        while at < features.shape[0]:
-            base, codes = bin_start[features[at]] * width, bins[features[at]]
-            for k in range(tile_start, tile_stop):
-                i = np.int64(rows[k])
-                add_lanes(totals, (base + np.int64(codes[i]) * width,), gains, i * width, lanes)
-            at += 1
+    start = 0
+    while start < n_features:
+        stop, n_sums = start, np.int64(0)
+        while stop < n_features and (stop < start + 4 or n_sums < BLOCK_SUMS):
+            for j in range(stop, min(stop + 4, n_features)):
+                n_sums += (bin_start[features[j] + 1] - bin_start[features[j]]) * width
+            stop = min(stop + 4, n_features)
+        if afresh:
+            for at in range(start, stop):
+                for k in range(bin_start[features[at]] * width, bin_start[features[at] + 1] * width):
+                    totals[k] = 0
+        for tile_start in range(0, n_rows, tile):
+            tile_stop = min(tile_start + tile, n_rows)
+            at = start
+            while at + 4 <= stop:
+                j0, j1, j2, j3 = features[at], features[at + 1], features[at + 2], features[at + 3]
+                b0, b1 = bin_start[j0] * width, bin_start[j1] * width
+                b2, b3 = bin_start[j2] * width, bin_start[j3] * width
+                codes0, codes1, codes2, codes3 = bins[j0], bins[j1], bins[j2], bins[j3]
+                for k in range(tile_start, tile_stop):
+                    i = np.int64(rows[k])
+                    prefetch_lanes(gains, np.int64(rows[min(k + AHEAD, n_rows - 1)]) * width, lanes)
+                    places = (
+                        b0 + np.int64(codes0[i]) * width,
+                        b1 + np.int64(codes1[i]) * width,
+                        b2 + np.int64(codes2[i]) * width,
+                        b3 + np.int64(codes3[i]) * width,
+                    )
+                    add_lanes(totals, places, gains, i * width, lanes)
+                at += 4
+            while at < stop:
+                base, codes = bin_start[features[at]] * width, bins[features[at]]
+                for k in range(tile_start, tile_stop):
+                    i = np.int64(rows[k])
+                    add_lanes(totals, (base + np.int64(codes[i]) * width,), gains, i * width, lanes)
+                at += 1
+        start = stop
 
 
 class HistogramBuilder:
@@ -88,7 +104,7 @@ class HistogramBuilder:
 
         def part(start: int, stop: int) -> None:
             features = self._features[start:stop]
-            add_rows(self._bins, chosen, flat_gains, self._bin_start, features, lanes, flat_totals)
+            add_rows(self._bins, chosen, flat_gains, self._bin_start, features, lanes, flat_totals, False)
 
         n_features = self._bins.shape[0]
         self._team.over(n_features, chosen.shape[0] * n_features * len(lanes), part)

@@ -246,12 +246,13 @@ def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-d
     bundle, the one after the last), room for joint bins)."""
     bins, bin_start, flat, width = table[0], table[1], hist.reshape(-1), hist.shape[1]
     features, singles, span, joint = parts
-    for j in features:
-        for k in range(bin_start[j] * width, bin_start[j + 1] * width):
-            flat[k] = 0
     bundles = table[6]
     bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
-    add_rows(bins, rows, gains[0], bin_start, singles if bundled else features, lanes, flat)
+    if bundled:
+        for j in features:
+            for k in range(bin_start[j] * width, bin_start[j + 1] * width):
+                flat[k] = 0
+    add_rows(bins, rows, gains[0], bin_start, singles if bundled else features, lanes, flat, not bundled)
     if bundled:
         add_bundled(rows, gains[0], bundles, span, lanes, gains[1].shape[0] - 1, bin_start, joint, flat)
 

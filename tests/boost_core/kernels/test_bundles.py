@@ -51,8 +51,8 @@ def test_sums_are_those_of_each_feature_by_itself(n_channels: int, n_rows: int):
     starts = case.binning.bin_start
     expected, found = (np.zeros(starts[-1] * width, np.int64) for _ in range(2))
     joint = np.zeros(made.start[-1] * width, np.int64)
-    add_rows(case.codes, rows, flat, starts, features, lanes, expected)
-    add_rows(case.codes, rows, flat, starts, np.setdiff1d(features, made.features), lanes, found)
+    add_rows(case.codes, rows, flat, starts, features, lanes, expected, False)
+    add_rows(case.codes, rows, flat, starts, np.setdiff1d(features, made.features), lanes, found, False)
     for span in ((0, 1), (1, 3)):
         add_bundled(rows, flat, made, span, lanes, n_channels, starts, joint, found)
     assert found.tolist() == expected.tolist()

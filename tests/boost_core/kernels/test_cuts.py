@@ -9,6 +9,7 @@ from boost_core.cut import (
     BIN,
     FEATURE,
     KIND,
+    MASS,
     MISSING_LEFT,
     NO_CUT,
     RECORD_FIELDS,
@@ -21,10 +22,12 @@ from boost_core.cut import (
 )
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import channel_sums
+from boost_core.gang_steps import new_frontier, note, settle
 from boost_core.histogram import HistogramBuilder
 from boost_core.jit import kernel
 from boost_core.objective import set_leaves, set_root
 from boost_core.team import Team
+from boost_core.tree import GAIN_SHIFT
 from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
@@ -175,3 +178,31 @@ def test_the_tree_without_cuts_votes_the_signs_of_its_sums(free: bool):
     payload = np.zeros(3, np.int32)
     assert value_root(Votes(free), np.array([-3, 0, 2, 9]), payload) == 5
     assert payload.tolist() == [-1, 1, 1]  # a sum of 0 votes +1
+
+
+@pytest.mark.parametrize(
+    ("gain", "told", "kept"),
+    [
+        (1001, 0, 1001),  # more than rounding of all rows: nobody adds up
+        (1000, 6, 1000),  # more than that of the leaf's own
+        (1, 6, 1),
+        (0, 6, 0),
+        (-1, 6, 0),
+        (NO_CUT, 6, 0),
+    ],
+)
+def test_masses_are_added_up_where_a_gain_may_be_rounding(gain: int, told: int, kept: int):
+    """Of a child of three rows in a tree whose gains have a mass of 1000 units of rounding."""
+    front = new_frontier(4, 1, 1, 9, 0, 1)
+    front.mass[0], front.values[1], front.segments[1] = 1000 << GAIN_SHIFT, 7, (1, 4)
+    chosen = np.array([[0, 1, -1]])
+    found = np.zeros((1, 2, RECORD_FIELDS), np.int64)
+    found[0, :, VALUE] = (gain if gain == NO_CUT else 7 + gain, NO_CUT)
+    layout = (np.array([0, 2]), np.array([1]), np.array([False]), 0)
+    records = np.empty((2, RECORD_FIELDS + 2), np.int64)
+    rows, values = np.arange(5, dtype=np.int32), (np.array([50, 0, 1, 1, -2, 1, 3, 1, 60, 1], np.int32), 2)
+    settle(front, chosen, np.zeros((1, 2, 2), np.int64), layout, found, rows, values, records)
+    assert records[0, MASS] == told
+    assert records[1, MASS] == 0
+    note(front, chosen, np.stack([records, records]))
+    assert front.gains[1] == kept

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from boost_core.gain_matrix import channel_sums
-from boost_core.histogram import HistogramBuilder
-from boost_core.intrinsics import width_for
+from boost_core.histogram import BLOCK_SUMS, HistogramBuilder, add_rows
+from boost_core.intrinsics import lanes_for, width_for
 from boost_core.team import Team
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
@@ -116,3 +116,22 @@ def test_sums_beyond_int32_are_exact():
         builder.add(matrix, None, hist)
         assert channel_sums(matrix, team).tolist() == [64 << 30, 64]
     assert hist[0, 0] == 64 << 30
+
+
+@pytest.mark.parametrize("n_features", [1, 4, 7, 21])
+def test_blocks_of_features_hold_all_of_them(n_features: int):
+    """More bins than a block takes; what is not listed stays, what was there before is added to or not."""
+    random, n_channels = np.random.default_rng(n_features), 26
+    case = random_codes(random, 30, [(254, False)] * n_features)
+    gains = random.integers(-GREATEST, GREATEST + 1, (30, n_channels))
+    matrix, lanes = gain_matrix_of(gains), lanes_for(n_channels + 1)
+    totals = np.full((int(case.binning.bin_start[-1]), matrix.values.shape[1]), 5, np.int64)
+    assert (totals.size > BLOCK_SUMS) == (n_features == 21)
+    listed, rows = np.flatnonzero(np.arange(n_features) != 2), np.arange(30, dtype=np.int32)
+    state = (case.codes, rows, matrix.values.reshape(-1), case.binning.bin_start, listed, lanes, totals.reshape(-1))
+    expected = np.array(flat_twin(case, gains, list(range(30))))
+    is_listed = np.repeat(np.isin(np.arange(n_features), listed), np.diff(case.binning.bin_start))
+    for afresh, times in ((True, 1), (False, 2), (True, 1)):
+        add_rows(*state, afresh)
+        assert np.array_equal(totals[is_listed, : n_channels + 1], times * expected[is_listed])
+        assert (totals[~is_listed] == 5).all()
