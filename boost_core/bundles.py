@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.binning import Binning
+from boost_core.aligned import aligned_zeros
+from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import add_lanes, width_of
 from boost_core.jit import kernel, step
@@ -43,6 +44,10 @@ class Bundles(NamedTuple):
     digits: NDArray[np.uint8]
     worth: int
 
+    def singles(self, features: Integers) -> Integers:
+        """Those of the features that are in no bundle."""
+        return features[np.isin(features, self.features, invert=True)] if len(self.features) else features
+
     def columns(self, features: Integers) -> Integers:
         """Where columns begin among the features (int64 [k], in order), among those in no bundle and among bundles,
         int64 [n_columns + 1, 3]: a column is a bundle's features or a feature by itself."""
@@ -72,18 +77,17 @@ def neighbours(sizes: Integers, features: Integers) -> list[list[int]]:
     return [group for group in groups if len(group) > 1]
 
 
-def make_bundles(bins: NDArray[np.uint8], binning: Binning, features: Integers) -> Bundles:
-    """The bundles of some features (int64 [k], in order), as many as there is memory for; bins uint8 [d, n]."""
-    sizes, n_rows = np.diff(binning.bin_start), bins.shape[1]
-    groups = neighbours(sizes, features)
+def make_bundles(bins: NDArray[np.uint8], offer: Offer) -> Bundles:
+    """The bundles of the features that are offered, as many as there is memory for; bins uint8 [d, n]."""
+    sizes, n_rows = np.diff(offer.bin_start), bins.shape[1]
+    groups = neighbours(sizes, offer.features)
     largest_first = sorted(range(len(groups)), key=lambda number: -len(groups[number]))
     affordable = sorted(largest_first[: CODE_BYTES // max(n_rows, 1)])
-    return bundles_of([groups[number] for number in affordable], bins, binning)
+    return bundles_of([groups[number] for number in affordable], bins, sizes)
 
 
-def bundles_of(groups: list[list[int]], bins: NDArray[np.uint8], binning: Binning) -> Bundles:
-    """Bundles of these features; bins uint8 [d, n]."""
-    sizes = np.diff(binning.bin_start)
+def bundles_of(groups: list[list[int]], bins: NDArray[np.uint8], sizes: Integers) -> Bundles:
+    """Bundles of these features; bins uint8 [d, n]; sizes: int64 [d], bins of each."""
     codes = np.empty((len(groups), bins.shape[1]), np.uint8)
     digits = np.zeros((sum(map(len, groups)), MOST_JOINT), np.uint8)
     joint_sizes, additions, place = [], 0, 0
@@ -108,6 +112,49 @@ def bundles_of(groups: list[list[int]], bins: NDArray[np.uint8], binning: Binnin
         digits,
         ROWS_AN_ADDITION * additions // max(sum(len(group) - 1 for group in groups), 1),
     )
+
+
+class Bundling:
+    """A member's bundles, made when they are first wanted, with room for their histograms."""
+
+    def __init__(self, bins: NDArray[np.uint8], whole: Offer) -> None:
+        """whole: all features that are ever offered."""
+        self._bins, self._whole = bins, whole
+        self._made: Bundles | None = None
+        self._none = bundles_of([], bins, np.diff(whole.bin_start))
+        self._joint = np.empty(0, np.int64)
+
+    def of(self, features: Integers, n_padded: int) -> tuple[Bundles, Integers]:
+        """The bundles where all features are offered, else none, and the room that add_columns wants; n_padded:
+        channels of a histogram."""
+        if len(features) < len(self._whole.features):
+            return self._none, self._joint
+        self._made = self._made or make_bundles(self._bins, self._whole)
+        n_joint = int(self._made.start[-1]) * n_padded
+        if 8 * n_joint > ROOM_BYTES:
+            return self._none, self._joint
+        if self._joint.shape[0] != n_joint:
+            self._joint = aligned_zeros((n_joint,), np.int64)
+        return self._made, self._joint
+
+
+@step
+def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, totals):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) = gains (flat) of the rows, for some features; other arguments: see add_rows.
+
+    parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint); count,
+    joint: see add_bundled.
+    """
+    features, singles, span, joint = parts
+    bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
+    if bundled:
+        width = width_of(lanes)
+        for j in features:
+            for k in range(bin_start[j] * width, bin_start[j + 1] * width):
+                totals[k] = 0
+    add_rows(bins, rows, gains, bin_start, singles if bundled else features, lanes, totals, not bundled)
+    if bundled:
+        add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals)
 
 
 @kernel

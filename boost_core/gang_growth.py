@@ -64,9 +64,9 @@ class GangMember:
         self._room = np.empty(0, np.int64)
         self._rows_of: list[int] = []  # of each member, once all of them grow a tree
         self._place = Place(self.shard, self.collective, self.team)
-        self._reduced = ReducedHistograms(self._place)
-        self._copies: FeatureCopies | None = None  # made where they are worth it
         self._whole = Offer.of(self.binning)
+        self._reduced = ReducedHistograms(self._place, self._whole)
+        self._copies: FeatureCopies | None = None  # made where they are worth it
         self.offer(self.binning)
 
     def offer(self, binning: Binning) -> None:

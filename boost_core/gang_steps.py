@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.bundles import add_columns
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, room_for_sides, search_next
 from boost_core.gain_matrix import absolute_sum
-from boost_core.histogram import add_rows
 from boost_core.jit import kernel, step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
@@ -203,15 +203,15 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def build(rows, bounds, slots, bins, gains, bin_start, features, lanes, hists):  # type: ignore[no-untyped-def]
-    """hists[slots[e]] (OUT, [n_bins, padded]) for some features (int64 [k]): histograms of lists of rows.
+def build(rows, bounds, slots, bins, gains, bin_start, parts, bundles, lanes, count, hists):  # type: ignore[no-untyped-def]
+    """hists[slots[e]] (OUT, [n_bins, padded]) for some features: histograms of lists of rows.
 
     rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: flat, [n, padded];
-    bin_start as in Binning.
+    bin_start as in Binning; parts, bundles, count: see bundles.add_columns.
     """
     for e in range(bounds.shape[0]):
         listed = rows[bounds[e, 0] : bounds[e, 1]]
-        add_rows(bins, listed, gains, bin_start, features, lanes, hists[slots[e]].reshape(-1), True)
+        add_columns(bins, listed, gains, bin_start, parts, bundles, lanes, count, hists[slots[e]].reshape(-1))
 
 
 @kernel

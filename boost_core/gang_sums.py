@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
+from boost_core.bundles import Bundles, Bundling, bundles_of
 from boost_core.collective import Collective
 from boost_core.cut import FeatureSlices, Offer, slice_bins
 from boost_core.gain_matrix import GainMatrix
@@ -87,8 +88,9 @@ class ReducedHistograms:
 
     slices: FeatureSlices
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, whole: Offer) -> None:
+        """whole: all features that are ever offered."""
+        self._place, self._bundling = place, Bundling(place.shard.bins, whole)
         self._room = np.empty(0, np.int64)
         self._summed = np.empty((0, 0, 0), np.int64)
 
@@ -96,12 +98,17 @@ class ReducedHistograms:
         """What is not offered is neither built nor sent, and each member gets a like part of the rest."""
         collective = self._place.collective
         self._offer, self.slices = offer, slice_bins(offer.bin_start, collective.rank, collective.size)
+        self._bundles: Bundles | None = None
 
     def begin(self, gains: GainMatrix) -> int:
         self._lanes = lanes_for(gains.n_channels + 1)
         self._gains = gains.values.reshape(-1)
         self._shape = (int(self._offer.bin_start[-1]), gains.values.shape[1])
         self._n_used = gains.n_channels + 1
+        bundles, self._joint = self._bundling.of(self._offer.features, self._shape[1])
+        if bundles is not self._bundles:
+            features = self._offer.features
+            self._bundles, self._columns, self._singles = bundles, bundles.columns(features), bundles.singles(features)
         return self._n_used
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
@@ -123,14 +130,18 @@ class ReducedHistograms:
         features, bin_start = self._offer.features, self._offer.bin_start
         self._room, local = kept(self._room, (n, *self._shape))
         bounds = front.segments[chosen[:, SMALL]]
-        slots = np.arange(n)
+        slots, count = np.arange(n), self._n_used - 1
+        bundles, columns = self._bundles, self._columns
 
         def part(begin: int, end: int) -> None:
-            build(order, bounds, slots, bins, self._gains, bin_start, features[begin:end], self._lanes, local)
+            (first, single, bundle), (last, last_single, last_bundle) = columns[[begin, end]].tolist()
+            parts = (features[first:last], self._singles[single:last_single], (bundle, last_bundle), self._joint)
+            build(order, bounds, slots, bins, self._gains, bin_start, parts, bundles, self._lanes, count, local)
 
+        n_columns = len(columns) - 1
         n_rows = int((bounds[:, 1] - bounds[:, 0]).sum())
-        work = (n_rows * len(features) + n * self._shape[0]) * len(self._lanes)
-        self._place.team.over(len(features), work, part, HISTOGRAMS)
+        work = (n_rows * n_columns + n * self._shape[0]) * len(self._lanes)
+        self._place.team.over(n_columns, work, part, HISTOGRAMS)
         return local
 
 
@@ -148,11 +159,12 @@ class FeatureCopies:
         start, stop = self._features[collective.rank : collective.rank + 2]
         self._starts = np.cumsum([0, *rows_of]).astype(np.int64)
         self._everyone = np.arange(self._starts[-1], dtype=np.int32)
-        self._gains = np.empty(0, np.int32)
+        self._gains, self._joint = np.empty(0, np.int32), np.empty(0, np.int64)
         parts = [bins[begin:end].reshape(-1) for begin, end in itertools.pairwise(self._features)]
         self._bins = np.empty((stop - start, int(self._starts[-1])), np.uint8)
         for rank, flat in enumerate(collective.all_to_all(parts)):
             self._bins[:, self._starts[rank] : self._starts[rank + 1]] = flat.reshape(stop - start, rows_of[rank])
+        self._no_bundles = bundles_of([], self._bins, np.empty(0, np.int64))
 
     def offer(self, offer: Offer) -> None:
         """Each member keeps its features, of which it builds what is offered."""
@@ -197,7 +209,9 @@ class FeatureCopies:
 
     def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
         slots, own = front.slots[chosen[:, SMALL]], features - self.slices.own[0]
-        build(self._rows, self._bounds, slots, self._bins, self._gains, self._bin_start, own, self._lanes, hists)
+        parts = (own, own, (0, 0), self._joint)
+        table = (self._bins, self._gains, self._bin_start, parts, self._no_bundles, self._lanes, hists.shape[2] - 1)
+        build(self._rows, self._bounds, slots, *table, hists)
 
     @property
     def work(self) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
-from boost_core.bundles import ROOM_BYTES, Bundles, bundles_of, make_bundles
+from boost_core.bundles import Bundles, Bundling
 from boost_core.collective import Collective
 from boost_core.cut import Offer, feature_edges, slice_features
 from boost_core.forest import route
@@ -88,10 +88,8 @@ class _LoneGrower:
     """Arrays of lone growth, kept over the rounds."""
 
     def __init__(self, shard: Shard, binning: Binning, team: Team) -> None:
-        self._shard, self._team, self._whole = shard, team, binning
-        self._no_bundles = bundles_of([], shard.bins, binning)
-        self._bundles: Bundles | None = None  # of all features, made when they are first wanted
-        self._joint = np.empty(0, np.int64)
+        self._shard, self._team = shard, team
+        self._bundling = Bundling(shard.bins, Offer.of(binning))
         self.offer(binning)
         self._order = np.empty(shard.n_rows, np.int32)
         self._hists = np.empty((0, 0, 0), np.int64)
@@ -116,14 +114,15 @@ class _LoneGrower:
         lanes, n_padded = lanes_for(gains.n_channels + 1), gains.values.shape[1]
         rows = ALL if gains.rows is None or len(gains.rows) == self._shard.n_rows else gains.rows
         threads = self._threads(len(lanes), len(rows) or self._shard.n_rows)
-        edges, table = self._layout(threads, n_padded)
+        bundles, joint = self._bundling.of(self._with_cuts, n_padded)
+        edges, table = self._layout(threads, bundles)
         n_blocks = edges.shape[0] - 1
         hists = self._histograms(max_leaves, n_padded)
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(self._shard.n_rows, np.int32)
         tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
         tree = fresh(tree)
-        work = (self._order, leaf_of_row, leaf_of_row, hists, self._joint, *room)
+        work = (self._order, leaf_of_row, leaf_of_row, hists, joint, *room)
         matrix = (gains.values.reshape(-1), sums, gains.total_mass)
         team, work = self._team, (*work, self._team.times)
         posts = team.posts(threads)
@@ -153,33 +152,16 @@ class _LoneGrower:
             room = self._room[sizes] = (tree, work)
         return room
 
-    def _layout(self, threads: int, n_padded: int) -> tuple[Integers, tuple[Any, ...]]:
+    def _layout(self, threads: int, bundles: Bundles) -> tuple[Integers, tuple[Any, ...]]:
         """Blocks of the features, and what there is of them: `edges` and `table` of lone_growth.grow."""
-        bundles = self._bundles_for(n_padded)
-        key = threads, bundles is self._no_bundles
+        key = threads, len(bundles.numbers) > 0
         layout = self._layouts.get(key)
         if layout is None:
             binning, features = self._binning, self._with_cuts
-            columns = bundles.columns(features)
-            edges = columns[self._blocks(threads, columns)]
-            in_none = np.isin(features, bundles.features, invert=True) if len(bundles.features) else slice(None)
-            singles = features[in_none]
+            columns, singles = bundles.columns(features), bundles.singles(features)
             table = (binning.bin_start, binning.n_thresholds, binning.has_missing, features, singles, bundles)
-            layout = self._layouts[key] = (edges, (self._shard.bins, *table))
+            layout = self._layouts[key] = (columns[self._blocks(threads, columns)], (self._shard.bins, *table))
         return layout
-
-    def _bundles_for(self, n_padded: int) -> Bundles:
-        """Those of all features, where all are offered, with room for their histograms (self._joint)."""
-        if self._binning is not self._whole:
-            return self._no_bundles
-        if self._bundles is None:
-            self._bundles = make_bundles(self._shard.bins, self._binning, self._with_cuts)
-        n_joint = int(self._bundles.start[-1]) * n_padded
-        if 8 * n_joint > ROOM_BYTES:
-            return self._no_bundles
-        if self._joint.shape[0] != n_joint:
-            self._joint = aligned_zeros((n_joint,), np.int64)
-        return self._bundles
 
     def _blocks(self, threads: int, columns: Integers) -> Integers:
         """Which columns (of Bundles.columns) blocks of features begin with: several blocks a thread, so that a thread

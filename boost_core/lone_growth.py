@@ -11,12 +11,11 @@ children's histograms built from their rows; the sums, and so the tree, are the 
 
 import numpy as np
 
-from boost_core.bundles import add_bundled
+from boost_core.bundles import add_columns
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
-from boost_core.histogram import add_rows
 from boost_core.intrinsics import width_of
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
@@ -242,19 +241,9 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 
 @step
 def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
-    """hist (OUT) [n_bins, padded] of a block of features over the rows; parts = (features, those in no bundle, (first
-    bundle, the one after the last), room for joint bins)."""
-    bins, bin_start, flat, width = table[0], table[1], hist.reshape(-1), hist.shape[1]
-    features, singles, span, joint = parts
-    bundles = table[6]
-    bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
-    if bundled:
-        for j in features:
-            for k in range(bin_start[j] * width, bin_start[j + 1] * width):
-                flat[k] = 0
-    add_rows(bins, rows, gains[0], bin_start, singles if bundled else features, lanes, flat, not bundled)
-    if bundled:
-        add_bundled(rows, gains[0], bundles, span, lanes, gains[1].shape[0] - 1, bin_start, joint, flat)
+    """hist (OUT) [n_bins, padded] of a block of features over the rows; parts: see add_columns."""
+    count = gains[1].shape[0] - 1
+    add_columns(table[0], rows, gains[0], table[1], parts, table[6], lanes, count, hist.reshape(-1))
 
 
 @step

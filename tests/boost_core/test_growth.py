@@ -72,7 +72,7 @@ def test_features_counted_together_give_the_same_trees(
     assert len(bundles.neighbours(sizes, np.flatnonzero(sizes > 1))) >= 1
     config = config_for(Options(max_leaves=12, free=True), 8)
     with monkeypatch.context() as patched:
-        patched.setattr(growth, "ROOM_BYTES", 0)  # each by itself
+        patched.setattr(bundles, "ROOM_BYTES", 0)  # each by itself
         wanted = facts(train_alone(binned, config))
     monkeypatch.setattr(bundles, "ROWS_AN_ADDITION", 0)  # small leaves, too
     assert facts(train_alone(binned, config, threads)) == wanted

@@ -32,7 +32,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     plain = gang_sums.build
 
     def noting(*state: Any) -> None:
-        bounds, features = state[1], state[6]
+        bounds, features = state[1], state[6][0]
         found.extend((len(features), int(stop - start)) for start, stop in bounds)
         plain(*state)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from boost_core import bundles
 from boost_core.bundles import MOST_JOINT, add_bundled, bundles_of, make_bundles, neighbours
+from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import lanes_for
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
@@ -45,7 +46,7 @@ def test_sums_are_those_of_each_feature_by_itself(n_channels: int, n_rows: int):
     matrix = gain_matrix_of(random.integers(-(1 << 30), 1 << 30, (n_rows, n_channels)))
     rows = np.flatnonzero(random.random(n_rows) < 0.7).astype(np.int32)
     features = np.arange(7)
-    made = make_bundles(case.codes, case.binning, features)
+    made = make_bundles(case.codes, Offer(features, case.binning.bin_start))
     assert [group.tolist() for group in np.split(made.features, made.first[1:-1])] == [[0, 1], [2, 3], [5, 6]]
     flat, width, lanes = matrix.values.reshape(-1), matrix.values.shape[1], lanes_for(n_channels + 1)
     starts = case.binning.bin_start
@@ -61,10 +62,10 @@ def test_sums_are_those_of_each_feature_by_itself(n_channels: int, n_rows: int):
 
 def test_columns_say_where_features_singles_and_bundles_begin():
     case = codes_of([(1, False), (1, False), (200, False), (0, False), (3, False), (3, False), (3, False)], 9)
-    made = make_bundles(case.codes, case.binning, np.array([0, 1, 2, 4, 5, 6]))
+    made = make_bundles(case.codes, Offer.of(case.binning))
     # {0, 1}, 2 and {4, 5, 6}; feature 3 has no cuts
     assert made.columns(np.array([0, 1, 2, 4, 5, 6])).tolist() == [[0, 0, 0], [2, 0, 1], [3, 1, 1], [6, 1, 2]]
-    none = bundles_of([], case.codes, case.binning)
+    none = bundles_of([], case.codes, np.diff(case.binning.bin_start))
     assert none.columns(np.array([2, 4])).tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
     assert none.columns(np.empty(0, np.int64)).tolist() == [[0, 0, 0]]
 
@@ -74,12 +75,12 @@ def test_where_memory_is_short_the_largest_bundles_are_made(monkeypatch: pytest.
     groups = [[0, 1], [2, 3, 4]]
     assert neighbours(np.diff(case.binning.bin_start), np.arange(7)) == groups
     monkeypatch.setattr(bundles, "CODE_BYTES", 19)  # of 10 rows: one bundle
-    assert make_bundles(case.codes, case.binning, np.arange(7)).features.tolist() == groups[1]
+    assert make_bundles(case.codes, Offer.of(case.binning)).features.tolist() == groups[1]
     monkeypatch.setattr(bundles, "CODE_BYTES", 9)
-    assert make_bundles(case.codes, case.binning, np.arange(7)).codes.shape == (0, 10)
+    assert make_bundles(case.codes, Offer.of(case.binning)).codes.shape == (0, 10)
 
 
 def test_bundles_of_many_rows_a_joint_bin_are_worth_it_sooner():
     flags, tens = codes_of([(1, False)] * 8, 4_000), codes_of([(9, False)] * 2, 4_000)
-    worth = [make_bundles(case.codes, case.binning, np.arange(len(case.codes))).worth for case in (flags, tens)]
+    worth = [make_bundles(case.codes, Offer.of(case.binning)).worth for case in (flags, tens)]
     assert worth == [5 * 256 * 8 // 7, 5 * 100 * 2 // 1]  # all joint bins are filled
