@@ -3,12 +3,13 @@
 import enum
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import add_lanes, lanes_for, width_of
-from boost_core.jit import kernel
+from boost_core.jit import inner, kernel
 from boost_core.team import Team
 from boost_core.tree import Tree
 
@@ -61,12 +62,31 @@ class GainMatrix:
 def scale_for(largest: float, n_cells: int) -> int:
     """Largest integer s with largest * 2**s <= 2**GAIN_BITS and n_cells * largest * 2**s < 2**SUM_BITS.
 
-    largest > 0 is the greatest absolute gain over all members, n_cells the number of gains over all members.
+    largest > 0 is the greatest absolute gain over all members, n_cells > 0 the number of gains over all members.
     """
+    return int(scale_within(largest, cell_count(n_cells)))
+
+
+class CellCount(NamedTuple):
+    """A number of cells in the form in which a product with a float is compared to powers of two exactly: n_cells times
+    a fraction in [0.5, 1) is below 2**bits, and below 2**(bits - 1) if the fraction is below `enough`."""
+
+    bits: int
+    enough: float
+
+
+def cell_count(n_cells: int) -> CellCount:
+    """See CellCount. Fractions are multiples of 2**-53, so the least one that is enough can be rounded up to such."""
+    bits = n_cells.bit_length()
+    return CellCount(bits, math.ldexp(-(-(1 << (bits + 52)) // n_cells), -53))
+
+
+@inner
+def scale_within(largest, n_cells):  # type: ignore[no-untyped-def]
+    """scale_for for kernels; n_cells: CellCount."""
     fraction, exponent = math.frexp(largest)  # largest = fraction * 2**exponent, 0.5 <= fraction < 1
     by_size = GAIN_BITS - exponent + (1 if fraction == 0.5 else 0)
-    mantissa_bits = (n_cells * int(math.ldexp(fraction, 53))).bit_length()
-    by_sum = SUM_BITS + 53 - mantissa_bits - exponent
+    by_sum = SUM_BITS - n_cells.bits - exponent + (1 if fraction < n_cells.enough else 0)
     return min(by_size, by_sum)
 
 

@@ -7,13 +7,13 @@ that it is given (boost_core/kernel_times.py), and the mesh counts its exchanges
 import ctypes
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.kernel_times import HISTOGRAMS, KERNELS, NO_CLOCK, PARTITION, SEARCH, KernelClock, new_times
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, N_TIMES, NO_CLOCK, PARTITION, SEARCH, KernelClock, new_times
 from boost_core.records import Phase
 
 READ, BIN, COMPILE = "read", "bin", "compile"
@@ -43,7 +43,12 @@ INSIDE = tuple(
     (PLACES[name], entry) for name, entry in (("histograms", HISTOGRAMS), ("search", SEARCH), ("partition", PARTITION))
 )
 FIRST, LAST = PLACES[ROUND_STAGES[0]], PLACES[ROUND_STAGES[-1]] + 1
-TALKS = (PLACES[PACKING], PLACES[EXCHANGE])
+# A row of a clock's log: the stage that ended, when, times in kernels (kernel_times.py) and in exchanges until then.
+PLACE, NOW, TIMES = 0, 1, 2
+TALK = TIMES + N_TIMES
+FIELDS = TALK + 2
+LOGGED = 256
+TALKS = ((PLACES[PACKING], TALK), (PLACES[EXCHANGE], TALK + 1))
 BILLIONTH = 1e-9
 
 
@@ -83,7 +88,7 @@ class Stages:
     def outside(self, name: str) -> float:
         """Seconds of a stage that went into Python, calling kernels and making arrays; none of those of exchanges."""
         place = PLACES[name]
-        return 0.0 if place in TALKS else max(0.0, self.seconds[place] - self.kernels[place])
+        return 0.0 if name in (PACKING, EXCHANGE) else max(0.0, self.seconds[place] - self.kernels[place])
 
     @property
     def outside_kernels(self) -> float:
@@ -103,81 +108,80 @@ class Stages:
 
 
 NO_TIME = Stages()
-NO_TALK = (0, 0)
 
 
 def _less(now: tuple[float, ...], before: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(a - b for a, b in zip(now, before, strict=True))
 
 
-@dataclass
 class Clock:
-    """Nanoseconds spent in each stage; exactly one runs at a time."""
+    """Nanoseconds spent in each stage; exactly one runs at a time.
 
-    stage: int = PLACES[READ]
-    _spent: list[int] = field(default_factory=lambda: [0] * len(STAGES))
-    _kernels: list[int] = field(default_factory=lambda: [0] * len(STAGES))
-    _since: int = field(default_factory=time.perf_counter_ns)
-    _times: NDArray[np.int64] = field(default_factory=new_times)
-    _seen: list[int] = field(default_factory=lambda: new_times().tolist())
-    _timed: Timed | None = None
-    _talked: tuple[int, int] = NO_TALK
-    _marks: list[tuple[int, int, list[int], tuple[int, int]]] = field(default_factory=list)
+    What stages have taken is charged when somebody asks, or the log is full: a loop that is called a few times a round,
+    each time after a kernel has filled the caches, takes as long as the kernel of a small table.
+    """
+
+    def __init__(self) -> None:
+        self.stage = PLACES[READ]
+        self._since, self._trained = time.perf_counter_ns(), 0
+        self._spent, self._kernels = np.zeros(len(STAGES), np.int64), np.zeros(len(STAGES), np.int64)
+        self._log = np.zeros((LOGGED, FIELDS), np.int64)  # a row as each stage ended, after one as the log began
+        self._log[0, NOW] = self._since
+        self._room, self._end = memoryview(self._log.reshape(-1).data), FIELDS  # written in a fraction of NumPy's time
+        self._times = memoryview(new_times().data)
+        self._timed: Timed | None = None
 
     def watch(self, times: NDArray[np.int64], collective: object) -> None:
         """Tell kernels (Team.times) and the collective's exchanges apart from now on."""
         self._charge()
-        self._times, self._seen = times, times.tolist()
-        self._timed = collective if isinstance(collective, Timed) else None
-        self._talked = self._talk()
+        self._times, self._timed = memoryview(times.data), collective if isinstance(collective, Timed) else None
+        self._log[0, TIMES:] = (*times, *self._talk())
 
     def enter(self, stage: str) -> None:
-        """A stage begins. What the one that ends has taken is charged when somebody asks: a loop that is called a few
-        times a round, each time after a kernel has filled the caches, takes as long as the kernel of a small table."""
-        talked = NO_TALK if self._timed is None else self._talk()
-        self._marks.append((self.stage, time.perf_counter_ns(), self._times.tolist(), talked))
-        self.stage = PLACES[stage]
+        """A stage begins, and the one before it ends."""
+        now, room, at = time.perf_counter_ns(), self._room, self._end
+        room[at], room[at + NOW] = self.stage, now
+        room[at + TIMES : at + TALK] = self._times
+        room[at + TALK], room[at + TALK + 1] = self._talk()
+        if FIRST <= self.stage < LAST:
+            self._trained += now - self._since
+        self.stage, self._since, self._end = PLACES[stage], now, at + FIELDS
+        if self._end == len(room):
+            self._charge()
 
     def _charge(self) -> None:
         """Charge the time between calls of `enter` to the stages that ended, and what was inside to its own stages."""
-        spent, kernels = self._spent, self._kernels
-        for place, now, times, talked in self._marks:
-            seen = self._seen
-            whole, inside = now - self._since, times[KERNELS] - seen[KERNELS]
-            if inside:
-                for own, entry in INSIDE:
-                    part = times[entry] - seen[entry]
-                    spent[own] += part
-                    kernels[own] += part
-                    whole, inside = whole - part, inside - part
-            if talked != self._talked:
-                if FIRST <= place < LAST:  # before the first round, waiting for others belongs to what they are doing
-                    for own, after, before in zip(TALKS, talked, self._talked, strict=True):
-                        spent[own] += after - before
-                        whole -= after - before
-                self._talked = talked
-            spent[place] += whole
-            kernels[place] += inside
-            self._since, self._seen = now, times
-        self._marks.clear()
+        log = self._log[: self._end // FIELDS]
+        places, spans = log[1:, PLACE], np.diff(log, axis=0)
+        whole, inside = spans[:, NOW], spans[:, TIMES + KERNELS]
+        for own, entry in INSIDE:
+            part = spans[:, TIMES + entry]
+            self._spent[own] += part.sum()
+            self._kernels[own] += part.sum()
+            whole -= part
+            inside -= part
+        in_rounds = (places >= FIRST) & (places < LAST)
+        for own, entry in TALKS:  # before the first round, waiting for others belongs to what they are doing
+            part = np.where(in_rounds, spans[:, entry], 0)
+            self._spent[own] += part.sum()
+            whole -= part
+        np.add.at(self._spent, places, whole)
+        np.add.at(self._kernels, places, inside)
+        self._log[0], self._end = log[-1], FIELDS
 
     def stages(self) -> Stages:
         """All there is until now."""
         self.enter(STAGES[self.stage])
         self._charge()
-        return Stages(
-            tuple(each * BILLIONTH for each in self._spent), tuple(each * BILLIONTH for each in self._kernels)
-        )
+        return Stages(tuple((self._spent * BILLIONTH).tolist()), tuple((self._kernels * BILLIONTH).tolist()))
 
     def train(self) -> int:
         """Nanoseconds of rounds until now, without validation."""
-        self.enter(STAGES[self.stage])
-        self._charge()
-        return sum(self._spent[FIRST:LAST])
+        return self._trained + (time.perf_counter_ns() - self._since if FIRST <= self.stage < LAST else 0)
 
     def _talk(self) -> tuple[int, int]:
         """Nanoseconds of packing and of the rest of exchanges so far."""
         if self._timed is None:
-            return NO_TALK
+            return 0, 0
         packing = self._timed.seconds_packing
         return round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)

@@ -33,7 +33,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: list[int]) -> None:
-    times, talking, clock = new_times(), Talking(), Clock(_since=0)
+    times, talking, clock = new_times(), Talking(), Clock()
     clock.watch(times, talking)
     talking.seconds_spent, talking.seconds_packing = 200e-9, 100e-9  # while others read: no exchange of a round
     now[0] = 1_000

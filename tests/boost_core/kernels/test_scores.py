@@ -135,7 +135,7 @@ def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: 
             values = again.values.astype(np.int64)
             wrong_peaks = np.where(own, NO_PAIR, values).max(axis=0)
             own_peaks = np.where(own, -values, NO_PAIR).max(axis=0)
-            assert survey.peaks.tolist() == [wrong_peaks.tolist(), own_peaks.tolist()]
+            assert survey.peaks.tolist() == [*wrong_peaks.tolist(), *own_peaks.tolist()]
         assert again.survey(labels) is None
         assert scores.survey(labels.copy()) is None  # other labels: nothing is known of them
         column = part_of(np.ones((4, 1), np.int32), 0)
