@@ -8,6 +8,7 @@ import ctypes
 import os
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -43,12 +44,10 @@ INSIDE = tuple(
     (PLACES[name], entry) for name, entry in (("histograms", HISTOGRAMS), ("search", SEARCH), ("partition", PARTITION))
 )
 FIRST, LAST = PLACES[ROUND_STAGES[0]], PLACES[ROUND_STAGES[-1]] + 1
-# A row of a clock's log: the stage that ended, when, times in kernels (kernel_times.py) and in exchanges until then.
-PLACE, NOW, TIMES = 0, 1, 2
-TALK = TIMES + N_TIMES
-FIELDS = TALK + 2
-LOGGED = 256
-TALKS = ((PLACES[PACKING], TALK), (PLACES[EXCHANGE], TALK + 1))
+OF_ROUNDS = frozenset(ROUND_STAGES)
+# Of counts of a clock: after times in kernels (kernel_times.py) those in exchanges, if there are any.
+TALKS = ((PLACES[PACKING], N_TIMES), (PLACES[EXCHANGE], N_TIMES + 1))
+MOST_MARKS = 256  # from which a clock charges them
 BILLIONTH = 1e-9
 
 
@@ -117,71 +116,77 @@ def _less(now: tuple[float, ...], before: tuple[float, ...]) -> tuple[float, ...
 class Clock:
     """Nanoseconds spent in each stage; exactly one runs at a time.
 
-    What stages have taken is charged when somebody asks, or the log is full: a loop that is called a few times a round,
-    each time after a kernel has filled the caches, takes as long as the kernel of a small table.
+    What stages have taken is charged later, for many rounds at once: a loop that is called a few times a round, each
+    time after a kernel has filled the caches, takes as long as the kernel of a small table.
     """
 
     def __init__(self) -> None:
-        self.stage = PLACES[READ]
-        self._since, self._trained = time.perf_counter_ns(), 0
         self._spent, self._kernels = np.zeros(len(STAGES), np.int64), np.zeros(len(STAGES), np.int64)
-        self._log = np.zeros((LOGGED, FIELDS), np.int64)  # a row as each stage ended, after one as the log began
-        self._log[0, NOW] = self._since
-        self._room, self._end = memoryview(self._log.reshape(-1).data), FIELDS  # written in a fraction of NumPy's time
-        self._times = memoryview(new_times().data)
+        self._times = memoryview(new_times().data)  # read in a fraction of NumPy's time
         self._timed: Timed | None = None
+        self._marks: list[tuple[str, int, list[int]]] = []  # stages that are not charged yet, when and with what counts
+        self._trained, self._added = 0, 0  # of rounds, and up to which mark
+        self.enter(READ)
 
     def watch(self, times: NDArray[np.int64], collective: object) -> None:
         """Tell kernels (Team.times) and the collective's exchanges apart from now on."""
         self._charge()
         self._times, self._timed = memoryview(times.data), collective if isinstance(collective, Timed) else None
-        self._log[0, TIMES:] = (*times, *self._talk())
+        stage, began, _ = self._marks[0]
+        self._marks[0] = stage, began, self._counts()
 
     def enter(self, stage: str) -> None:
         """A stage begins, and the one before it ends."""
-        now, room, at = time.perf_counter_ns(), self._room, self._end
-        room[at], room[at + NOW] = self.stage, now
-        room[at + TIMES : at + TALK] = self._times
-        room[at + TALK], room[at + TALK + 1] = self._talk()
-        if FIRST <= self.stage < LAST:
-            self._trained += now - self._since
-        self.stage, self._since, self._end = PLACES[stage], now, at + FIELDS
-        if self._end == len(room):
+        self._marks.append((stage, time.perf_counter_ns(), self._counts()))
+        if len(self._marks) >= MOST_MARKS:
             self._charge()
 
     def _charge(self) -> None:
         """Charge the time between calls of `enter` to the stages that ended, and what was inside to its own stages."""
-        log = self._log[: self._end // FIELDS]
-        places, spans = log[1:, PLACE], np.diff(log, axis=0)
-        whole, inside = spans[:, NOW], spans[:, TIMES + KERNELS]
+        self._add_up()
+        marks = self._marks
+        places = np.array([PLACES[stage] for stage, _, _ in marks[:-1]], np.int64)
+        whole = np.diff([began for _, began, _ in marks])
+        counts = np.diff([each for _, _, each in marks], axis=0)
+        inside = counts[:, KERNELS].copy()
         for own, entry in INSIDE:
-            part = spans[:, TIMES + entry]
+            part = counts[:, entry]
             self._spent[own] += part.sum()
             self._kernels[own] += part.sum()
             whole -= part
             inside -= part
         in_rounds = (places >= FIRST) & (places < LAST)
-        for own, entry in TALKS:  # before the first round, waiting for others belongs to what they are doing
-            part = np.where(in_rounds, spans[:, entry], 0)
+        for own, entry in TALKS if self._timed is not None else ():
+            part = np.where(in_rounds, counts[:, entry], 0)  # before them, waiting for others belongs to what they do
             self._spent[own] += part.sum()
             whole -= part
         np.add.at(self._spent, places, whole)
         np.add.at(self._kernels, places, inside)
-        self._log[0], self._end = log[-1], FIELDS
+        self._marks, self._added = marks[-1:], 0
+
+    def _add_up(self) -> None:
+        """Add to the time of rounds what has come since."""
+        for (stage, began, _), (_, ended, _) in pairwise(self._marks[self._added :]):
+            if stage in OF_ROUNDS:
+                self._trained += ended - began
+        self._added = len(self._marks) - 1
 
     def stages(self) -> Stages:
         """All there is until now."""
-        self.enter(STAGES[self.stage])
+        self.enter(self._marks[-1][0])
         self._charge()
         return Stages(tuple((self._spent * BILLIONTH).tolist()), tuple((self._kernels * BILLIONTH).tolist()))
 
     def train(self) -> int:
         """Nanoseconds of rounds until now, without validation."""
-        return self._trained + (time.perf_counter_ns() - self._since if FIRST <= self.stage < LAST else 0)
+        self.enter(self._marks[-1][0])
+        self._add_up()
+        return self._trained
 
-    def _talk(self) -> tuple[int, int]:
-        """Nanoseconds of packing and of the rest of exchanges so far."""
-        if self._timed is None:
-            return 0, 0
-        packing = self._timed.seconds_packing
-        return round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)
+    def _counts(self) -> list[int]:
+        """Nanoseconds in kernels, then those of packing and of the rest of exchanges so far, if there are any."""
+        counts: list[int] = self._times.tolist()
+        if self._timed is not None:
+            packing = self._timed.seconds_packing
+            counts += [round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)]
+        return counts
