@@ -64,29 +64,31 @@ def scale_for(largest: float, n_cells: int) -> int:
 
     largest > 0 is the greatest absolute gain over all members, n_cells > 0 the number of gains over all members.
     """
-    return int(scale_within(largest, cell_count(n_cells)))
+    return int(scale_within(largest, scale_limits(n_cells)))
 
 
-class CellCount(NamedTuple):
-    """A number of cells in the form in which a product with a float is compared to powers of two exactly: n_cells times
-    a fraction in [0.5, 1) is below 2**bits, and below 2**(bits - 1) if the fraction is below `enough`."""
+class ScaleLimits(NamedTuple):
+    """What the scale of n_cells gains must keep to, as numbers of 64 bits: gains of 2**gain_bits; largest gains that are
+    a fraction in [0.5, 1) times 2**sum_bits, or below `enough` times twice that, so that all of them stay in bounds."""
 
-    bits: int
+    gain_bits: int
+    sum_bits: int
     enough: float
 
 
-def cell_count(n_cells: int) -> CellCount:
-    """See CellCount. Fractions are multiples of 2**-53, so the least one that is enough can be rounded up to such."""
+def scale_limits(n_cells: int) -> ScaleLimits:
+    """See ScaleLimits. n_cells times a fraction is below 2**bits, and below half of that where the fraction is below
+    2**(bits - 1) / n_cells; fractions are multiples of 2**-53, so that is rounded up to such."""
     bits = n_cells.bit_length()
-    return CellCount(bits, math.ldexp(-(-(1 << (bits + 52)) // n_cells), -53))
+    return ScaleLimits(GAIN_BITS, SUM_BITS - bits, math.ldexp(-(-(1 << (bits + 52)) // n_cells), -53))
 
 
 @inner
-def scale_within(largest, n_cells):  # type: ignore[no-untyped-def]
-    """scale_for for kernels; n_cells: CellCount."""
+def scale_within(largest, limits):  # type: ignore[no-untyped-def]
+    """scale_for for kernels; limits: ScaleLimits."""
     fraction, exponent = math.frexp(largest)  # largest = fraction * 2**exponent, 0.5 <= fraction < 1
-    by_size = GAIN_BITS - exponent + (1 if fraction == 0.5 else 0)
-    by_sum = SUM_BITS - n_cells.bits - exponent + (1 if fraction < n_cells.enough else 0)
+    by_size = limits.gain_bits - exponent + (1 if fraction == 0.5 else 0)
+    by_sum = limits.sum_bits - exponent + (1 if fraction < limits.enough else 0)
     return min(by_size, by_sum)
 
 

@@ -85,7 +85,7 @@ class SetVotes(ExponentialVotes):
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
-        shift, scale = map(int, shift_and_scale(peaks, self._initial_of(), self._cells))
+        shift, scale = map(int, shift_and_scale(peaks, self._initial_of(), self._limits))
         tables = (np.ldexp(self._weights.by_size, scale), self._weights.by_label)
 
         def part(start: int, stop: int) -> int:

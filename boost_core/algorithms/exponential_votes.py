@@ -18,7 +18,7 @@ from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.crew import do_part, join_parts
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GAIN_BITS, CellCount, GainMatrix, Reading, add_channels, cell_count, scale_within
+from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, ScaleLimits, add_channels, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, lanes_for
 from boost_core.jit import kernel
 from boost_core.objective import implements
@@ -70,10 +70,10 @@ def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no
 
 
 @kernel
-def shift_and_scale(peaks, initial, n_pairs):  # type: ignore[no-untyped-def]
+def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
     """The greatest of the greatest exponents, and the scale of weights that are relative to it (scale_for).
 
-    peaks: int64 [2 * groups] by sign and group, initial: weights, [2, groups]; n_pairs: CellCount.
+    peaks: int64 [2 * groups] by sign and group, initial: weights, [2, groups]; limits: ScaleLimits.
     """
     shift, largest, n_groups = np.int64(NO_PAIR), 0.0, initial.shape[1]
     for k in range(peaks.shape[0]):
@@ -82,7 +82,7 @@ def shift_and_scale(peaks, initial, n_pairs):  # type: ignore[no-untyped-def]
         if peaks[k] > NO_PAIR:
             weight = ieee_math.exp_units(np.float64(peaks[k] - shift))
             largest = max(largest, weight * initial[k // n_groups, k % n_groups])
-    return shift, scale_within(largest, n_pairs)
+    return shift, scale_within(largest, limits)
 
 
 @kernel
@@ -134,7 +134,7 @@ class _Fill(NamedTuple):
     targets: NDArray[np.int32]
     peaks: Integers
     initial: Floats
-    n_pairs: CellCount
+    limits: ScaleLimits
     values: NDArray[np.signedinteger]
     lanes: Lanes
     found: Integers
@@ -144,7 +144,7 @@ class _Fill(NamedTuple):
 def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
     values, found = task.values, task.found
     # in every block again, which takes less than to call another kernel for it
-    shift, scale = shift_and_scale(task.peaks, task.initial, task.n_pairs)
+    shift, scale = shift_and_scale(task.peaks, task.initial, task.limits)
     weights, unit = np.empty(task.initial.shape), math.ldexp(1.0, scale)
     for sign in range(2):
         for c in range(weights.shape[1]):
@@ -184,7 +184,7 @@ class ExponentialVotes:
         self._targets = targets
         self._initial = np.stack([initial.negative, initial.positive])
         self._n_pairs = problem.all_rows * self.n_columns
-        self._cells = cell_count(self._n_pairs)
+        self._limits = scale_limits(self._n_pairs)
         self._team, self._copies = problem.team, problem.copies
         self._reading = reading
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
@@ -212,7 +212,7 @@ class ExponentialVotes:
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
         values, initial, found = self._values, self._initial, self._found
-        task = _Fill(scores.values, self._targets, peaks, initial, self._cells, values, self._lanes, found)
+        task = _Fill(scores.values, self._targets, peaks, initial, self._limits, values, self._lanes, found)
         self._team.share(task, values.shape[0], self._work)
         shift, scale, total = found[0, :SUMS].tolist()
         if self._copies is None:
