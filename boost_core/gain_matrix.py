@@ -68,8 +68,9 @@ def scale_for(largest: float, n_cells: int) -> int:
 
 
 class ScaleLimits(NamedTuple):
-    """What the scale of n_cells gains must keep to, as numbers of 64 bits: gains of 2**gain_bits; largest gains that are
-    a fraction in [0.5, 1) times 2**sum_bits, or below `enough` times twice that, so that all of them stay in bounds."""
+    """What scale_for keeps to for a number of cells, in 64 bits: exponents of two that the largest gain, and that
+    times the cells, may come to; enough: from which fraction (in [0.5, 1)) of a power of two on the latter has a bit
+    more."""
 
     gain_bits: int
     sum_bits: int
