@@ -1,7 +1,7 @@
 """A fitted weak learner: one tree, or several that speak for a score column each."""
 
 import enum
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,14 @@ class Speech(enum.StrEnum):
     LABEL = "label"  # the index of the one score column that gets the multiplier
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One tree; column: the only score column it speaks for, or ALL_COLUMNS. With a column, payload is [leaves, 1]."""
 
     tree: Tree
     column: int = ALL_COLUMNS
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """A round's weak learner."""
 
     parts: tuple[Part, ...]

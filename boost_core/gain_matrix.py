@@ -3,12 +3,13 @@
 import enum
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import add_lanes, lanes_for, width_of
-from boost_core.jit import kernel
+from boost_core.jit import inner, kernel
 from boost_core.team import Team
 from boost_core.tree import Tree
 
@@ -61,12 +62,34 @@ class GainMatrix:
 def scale_for(largest: float, n_cells: int) -> int:
     """Largest integer s with largest * 2**s <= 2**GAIN_BITS and n_cells * largest * 2**s < 2**SUM_BITS.
 
-    largest > 0 is the greatest absolute gain over all members, n_cells the number of gains over all members.
+    largest > 0 is the greatest absolute gain over all members, n_cells > 0 the number of gains over all members.
     """
+    return int(scale_within(largest, scale_limits(n_cells)))
+
+
+class ScaleLimits(NamedTuple):
+    """What scale_for keeps to for a number of cells, in 64 bits: exponents of two that the largest gain, and that
+    times the cells, may come to; enough: from which fraction (in [0.5, 1)) of a power of two on the latter has a bit
+    more."""
+
+    gain_bits: int
+    sum_bits: int
+    enough: float
+
+
+def scale_limits(n_cells: int) -> ScaleLimits:
+    """See ScaleLimits. n_cells times a fraction is below 2**bits, and below half of that where the fraction is below
+    2**(bits - 1) / n_cells; fractions are multiples of 2**-53, so that is rounded up to such."""
+    bits = n_cells.bit_length()
+    return ScaleLimits(GAIN_BITS, SUM_BITS - bits, math.ldexp(-(-(1 << (bits + 52)) // n_cells), -53))
+
+
+@inner
+def scale_within(largest, limits):  # type: ignore[no-untyped-def]
+    """scale_for for kernels; limits: ScaleLimits."""
     fraction, exponent = math.frexp(largest)  # largest = fraction * 2**exponent, 0.5 <= fraction < 1
-    by_size = GAIN_BITS - exponent + (1 if fraction == 0.5 else 0)
-    mantissa_bits = (n_cells * int(math.ldexp(fraction, 53))).bit_length()
-    by_sum = SUM_BITS + 53 - mantissa_bits - exponent
+    by_size = limits.gain_bits - exponent + (1 if fraction == 0.5 else 0)
+    by_sum = limits.sum_bits - exponent + (1 if fraction < limits.enough else 0)
     return min(by_size, by_sum)
 
 

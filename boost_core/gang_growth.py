@@ -8,7 +8,7 @@ taken is dropped, so the tree and its numbering are those of growth one leaf at 
     leaf --(best cut known)--> expanded (children's histograms and best cuts known) --> taken (node of the tree)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,7 @@ class _Growing:
         leaf_of_row = np.empty(member.shard.n_rows, np.int32)
         grown = Tree(nodes, front.payload[leaves], int(front.values[leaves].sum()), leaf_of_row)
         if self.gains.rows is not None:  # the others were in no leaf
-            return replace(grown, leaf_of_row=route(grown, member.shard.bins, member.binning, member.team))
+            return grown._replace(leaf_of_row=route(grown, member.shard.bins, member.binning, member.team))
         member.team.timed(KERNELS, name_rows, front, member.order, leaf_of_row)
         return grown
 

@@ -1,7 +1,7 @@
 """Grows trees on a member's rows: alone in one kernel call, in a gang with one exchange a level."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from boost_core.cut import Offer, feature_edges, slice_features
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
-from boost_core.intrinsics import lanes_for
+from boost_core.intrinsics import Lanes, lanes_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
@@ -22,7 +22,7 @@ from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
 from boost_core.team import Team
-from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, fresh, new_tree
+from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
@@ -84,6 +84,22 @@ class Grower:
         return self._gang.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
 
 
+class _Prepared(NamedTuple):
+    """What growth is given that stays from one tree to the next of the same shape: (max_leaves, n_channels, n_outputs,
+    max_depth, width of a row of gains, rows if not all). room: histograms and what _kept says, then times."""
+
+    shape: tuple[int, ...]
+    threads: int
+    lanes: Lanes
+    edges: Integers
+    table: tuple[Any, ...]
+    tree: GrowingTree
+    room: tuple[Integers, ...]
+
+
+NOTHING = _Prepared((), 1, (), np.zeros((1, 3), np.int64), (), new_tree(0, 0, 0, 0), ())  # for no shape
+
+
 class _LoneGrower:
     """Arrays of lone growth, kept over the rounds."""
 
@@ -101,6 +117,7 @@ class _LoneGrower:
         self._binning = binning
         self._with_cuts = Offer.of(binning).features
         self._layouts: dict[tuple[int, bool], tuple[Integers, tuple[Any, ...]]] = {}
+        self._last = NOTHING
 
     def grow(
         self,
@@ -111,26 +128,32 @@ class _LoneGrower:
         n_outputs: int,
         max_depth: int = NO_LIMIT,
     ) -> Tree:
-        lanes, n_padded = lanes_for(gains.n_channels + 1), gains.values.shape[1]
-        rows = ALL if gains.rows is None or len(gains.rows) == self._shard.n_rows else gains.rows
-        threads = self._threads(len(lanes), len(rows) or self._shard.n_rows)
-        bundles, joint = self._bundling.of(self._with_cuts, n_padded)
-        edges, table = self._layout(threads, bundles)
-        n_blocks = edges.shape[0] - 1
-        hists = self._histograms(max_leaves, n_padded)
+        n_rows, n_padded = gains.values.shape
+        rows = ALL if gains.rows is None or len(gains.rows) == n_rows else gains.rows
+        shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_padded, len(rows))
+        if shape != self._last.shape:
+            self._last = self._prepared(shape)
+        _, threads, lanes, edges, table, tree, room = self._last
         # room for rows on their way while the tree grows, and each row's leaf in the end
-        leaf_of_row = np.empty(self._shard.n_rows, np.int32)
-        tree, room = self._kept((max_leaves, gains.n_channels, n_outputs, max_depth, n_blocks, hists.shape[0]))
-        tree = fresh(tree)
-        work = (self._order, leaf_of_row, leaf_of_row, hists, joint, *room)
-        matrix = (gains.values.reshape(-1), sums, gains.total_mass)
-        team, work = self._team, (*work, self._team.times)
+        leaf_of_row = np.empty(n_rows, np.int32)
+        matrix, team = (gains.values.reshape(-1), sums, gains.total_mass), self._team
+        work = (self._order, leaf_of_row, leaf_of_row, *room)
         posts = team.posts(threads)
         grow(team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, lanes)
         grown = finished(tree, leaf_of_row)
         if rows is ALL:
             return grown
-        return replace(grown, leaf_of_row=route(grown, self._shard.bins, self._binning, team))
+        return grown._replace(leaf_of_row=route(grown, self._shard.bins, self._binning, team))
+
+    def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
+        """What growth of trees of a shape is given besides gains; shape: see _Prepared."""
+        max_leaves, n_channels, n_outputs, max_depth, n_padded, n_rows = shape
+        lanes = lanes_for(n_channels + 1)
+        threads = self._threads(len(lanes), n_rows or self._shard.n_rows)
+        bundles, joint = self._bundling.of(self._with_cuts, n_padded)
+        (edges, table), hists = self._layout(threads, bundles), self._histograms(max_leaves, n_padded)
+        tree, room = self._kept((max_leaves, n_channels, n_outputs, max_depth, edges.shape[0] - 1, hists.shape[0]))
+        return _Prepared(shape, threads, lanes, edges, table, tree, (hists, joint, *room, self._team.times))
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
         """Room for a tree, and slots, taken, control, found, divided; it is used again, and growth sets all of it that

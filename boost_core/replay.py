@@ -33,8 +33,8 @@ def add_round(
 ) -> None:
     """Add a round to scores; multipliers: int64 [parts]; leaves: of each part, the leaf of every row."""
     scores.widen(multipliers, fitted)
-    for part, multiplier, leaf_of_row in zip(fitted.parts, multipliers, leaves, strict=True):
-        scores.add(part, fitted.speech, int(multiplier), leaf_of_row, team)
+    for part, multiplier, leaf_of_row in zip(fitted.parts, multipliers.tolist(), leaves, strict=True):
+        scores.add(part, fitted.speech, multiplier, leaf_of_row, team)
 
 
 def replay(

@@ -169,10 +169,10 @@ class Sampler:
                 np.array([self._won(part, fitted.speech, matrix) for part in fitted.parts])
             ).tolist()
         parts = (
-            replace(part, tree=replace(part.tree, value=value))
+            part._replace(tree=part.tree._replace(value=value))
             for part, value in zip(fitted.parts, values, strict=True)
         )
-        return replace(fitted, parts=tuple(parts))
+        return fitted._replace(parts=tuple(parts))
 
     def _won(self, part: Part, speech: Speech, matrix: GainMatrix) -> int:
         """Sum of this member's gains times what the part says."""

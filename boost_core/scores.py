@@ -1,7 +1,7 @@
 """Scores of a member's rows: exact sums of integer payloads, and the predictions read off them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from boost_core.team import Team
 UNIT = 2.0**-SCORE_UNITS
 WIDEN_AT = 1 << 30  # int32 scores become int64 before a score or a difference of two could pass 2**31
 NO_PAIR = -(1 << 62)  # peak of a label that no row has, or that all have
+PEAKS = 2  # place of the peaks in what _Watched sees, behind the errors
 LEAST_NARROW, LEAST_WIDE = np.int32(np.iinfo(np.int32).min), np.int64(np.iinfo(np.int64).min)
 
 
@@ -32,9 +33,9 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
 
 class _Watched(NamedTuple):
     """Adding a round, multiplier times payload int32 [n_leaves, c] of each row's leaf, to rows of one label each, and
-    what is seen of the new scores on the way; OUT, by block, and of all in the first entry then: errors int64
-    [n_blocks, 2] as _count_errors says, peaks int64 [n_blocks, 2, c] as Survey says; lowest: the least
-    number of the scores' type, from which they keep away."""
+    what is seen of the new scores on the way: seen int64 [n_blocks, PEAKS + 2 * c] (OUT), by block, and of all in the
+    first row then, errors as _count_errors says, from PEAKS on peaks as Survey says; lowest: the least number of the
+    scores' type, from which they keep away."""
 
     scores: NDArray[np.integer]
     payload: NDArray[np.int32]
@@ -42,8 +43,7 @@ class _Watched(NamedTuple):
     leaf_of_row: NDArray[np.int32]
     labels: NDArray[np.int32]
     lowest: np.integer
-    errors: NDArray[np.int64]
-    peaks: NDArray[np.int64]
+    seen: NDArray[np.int64]
 
 
 @implements(do_part, _Watched)
@@ -63,21 +63,21 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
         if level > 1:
             strict += 1
             ordinary += _is_beaten(task.scores[i], label)
-    task.errors[block, 0], task.errors[block, 1] = ordinary, strict
+    task.seen[block, 0], task.seen[block, 1] = ordinary, strict
     for sign in range(2):
         for c in range(n_columns):
-            seen = peaks[sign, c]
-            task.peaks[block, sign, c] = NO_PAIR if seen == task.lowest else np.int64(seen)
+            peak = peaks[sign, c]
+            task.seen[block, PEAKS + sign * n_columns + c] = NO_PAIR if peak == task.lowest else np.int64(peak)
 
 
 @implements(join_parts, _Watched)
 def _join_watched(task):  # type: ignore[no-untyped-def]
-    errors, peaks = task.errors, task.peaks
-    for block in range(1, errors.shape[0]):
-        for sign in range(2):
-            errors[0, sign] += errors[block, sign]
-            for c in range(peaks.shape[2]):
-                peaks[0, sign, c] = max(peaks[0, sign, c], peaks[block, sign, c])
+    seen = task.seen
+    for block in range(1, seen.shape[0]):
+        for error in range(PEAKS):
+            seen[0, error] += seen[block, error]
+        for peak in range(PEAKS, seen.shape[1]):
+            seen[0, peak] = max(seen[0, peak], seen[block, peak])
 
 
 @kernel
@@ -164,8 +164,9 @@ def predicted_classes(scores: NDArray[np.integer], decoding: Decoding | None = N
 
 
 class Survey(NamedTuple):
-    """What is known of all rows since the last round was added. peaks: int64 [2, n_columns], by label the greatest
-    score of rows of other labels and the greatest -score of its own rows, NO_PAIR where there is no such row."""
+    """What is known of all rows since the last round was added. peaks: int64 [2 * n_columns], by label the greatest
+    score of rows of other labels, then the greatest -score of its own rows, NO_PAIR where there is no such row; used
+    again for the next round."""
 
     wrong: int
     strictly_wrong: int
@@ -180,6 +181,7 @@ class Scores:
     reach: int = 0  # sum of the largest payloads so far: no score can be larger
     _watched: NDArray[np.int32] | None = None
     _survey: Survey | None = None
+    _seen: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))  # room for _Watched
 
     def watch(self, labels: NDArray[np.int32] | None) -> None:
         """Rows have these labels, once each: what is asked of their scores is found while a round is added to them."""
@@ -249,12 +251,12 @@ class Scores:
     ) -> Survey:
         n_rows, n_columns = self.values.shape
         work = 2 * n_rows * n_columns
-        n_blocks = team.blocks(n_rows, work)
-        errors, peaks = np.empty((n_blocks, 2), np.int64), np.empty((n_blocks, 2, n_columns), np.int64)
         lowest = LEAST_NARROW if self.values.dtype == np.int32 else LEAST_WIDE
-        team.share(_Watched(self.values, payload, multiplier, leaf_of_row, labels, lowest, errors, peaks), n_rows, work)
-        wrong, strictly_wrong = errors[0].tolist()
-        return Survey(wrong, strictly_wrong, peaks[0])
+        if self._seen.shape[0] != (n_blocks := team.blocks(n_rows, work)):
+            self._seen = np.empty((n_blocks, PEAKS + 2 * n_columns), np.int64)
+        team.share(_Watched(self.values, payload, multiplier, leaf_of_row, labels, lowest, self._seen), n_rows, work)
+        seen = self._seen[0]
+        return Survey(seen.item(0), seen.item(1), seen[PEAKS:])
 
     def count_errors(
         self,

@@ -1,7 +1,6 @@
 """The learning rate: a step along a weak learner, made shorter."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,16 +19,16 @@ def shrink(fitted: Fitted, step: Step, shrinkage: float) -> tuple[Fitted, Step]:
         return fitted, step
     ln_factor = math.log1p(shrinkage * math.expm1(step.ln_factor))
     # rounding to the grid moves each step by up to half a unit of 2**-20
-    shorter = replace(step, alpha=step.alpha * shrinkage, ln_factor=ln_factor, ln_slack=step.ln_slack + 2.0**-20)
+    shorter = step._replace(alpha=step.alpha * shrinkage, ln_factor=ln_factor, ln_slack=step.ln_slack + 2.0**-20)
     if fitted.speech is Speech.VALUES:
         parts = tuple(
-            Part(replace(part.tree, payload=_scaled(part.tree.payload, shrinkage)), part.column)
+            Part(part.tree._replace(payload=_scaled(part.tree.payload, shrinkage)), part.column)
             for part in fitted.parts
         )
         return Fitted(parts, fitted.speech), shorter
     multipliers = np.rint(step.multipliers * shrinkage).astype(np.int64)
     refused = None if (multipliers > 0).any() else StopReason.ALPHA_ZERO
-    return fitted, replace(shorter, multipliers=multipliers, refused=refused)
+    return fitted, shorter._replace(multipliers=multipliers, refused=refused)
 
 
 def _scaled(

@@ -93,9 +93,10 @@ class Team:
         self.times, self._now = new_times(clock), clock.now
         self.crew = new_crew(BLOCKS_A_THREAD * threads)  # of the kernel that the caller is in
         self._calls: list[SimpleQueue[_Call | _Post | None]] = [SimpleQueue() for _ in range(threads - 1)]
-        self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by what is shared out
+        self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by size and work
         self._bell = np.zeros(1, np.int64)  # rung at every call that Python makes: see posts.serve
         self._posts = new_posts(threads - 1)
+        self._posts_of = [self._posts[: max(used - 1, 0) * POST] for used in range(threads + 1)]
         self._states = memoryview(self._posts.data)  # read and written in a tenth of NumPy's time
         helpers = [
             threading.Thread(target=self._serve, args=(number,), name="edgewise-team", daemon=True)
@@ -140,7 +141,7 @@ class Team:
             if self._states[at] == AWAY:
                 self._states[at] = CALLED
                 self._calls[number].put(POST_CALL)
-        return self._posts[: (threads - 1) * POST]
+        return self._posts_of[threads]
 
     def together(self, threads: int, work: Callable[[int], None]) -> None:
         """Run work(0) here and, on up to threads - 1 others that are free in time, work(rank).
@@ -160,16 +161,21 @@ class Team:
 
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
-        n_blocks = self.blocks(size, work)
-        edges = self._edges.get((size, n_blocks))
-        if edges is None:
-            edges = self._edges[size, n_blocks] = np.linspace(0, size, n_blocks + 1).astype(np.int64)
-        share_out(self.crew, self.posts(self.threads if n_blocks > 1 else 1), edges, task, self.times)
+        edges = self._edges_of(size, work)
+        share_out(self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times)
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""
-        threads = self.useful(work, SHARED_WORK)
-        return max(1, min(threads * BLOCKS_A_THREAD, size)) if threads > 1 else 1
+        return int(self._edges_of(size, work).shape[0]) - 1
+
+    def _edges_of(self, size: int, work: int) -> NDArray[np.int64]:
+        """Where `share`'s blocks begin and end, int64 [n_blocks + 1]."""
+        edges = self._edges.get((size, work))
+        if edges is None:
+            threads = self.useful(work, SHARED_WORK)
+            n_blocks = max(1, min(threads * BLOCKS_A_THREAD, size)) if threads > 1 else 1
+            edges = self._edges[size, work] = np.linspace(0, size, n_blocks + 1).astype(np.int64)
+        return edges
 
     def useful(self, work: int, worth: int) -> int:
         """The threads to share so much work with, where more than `worth` is worth it."""

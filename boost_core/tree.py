@@ -1,6 +1,5 @@
 """A tree while it grows and when it is grown, as arrays that kernels share."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,7 @@ NO_ROWS = np.empty(0, np.int32)
 NO_LIMIT = 1 << 30  # of a depth: more than any tree has leaves
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(NamedTuple):
     """A grown tree.
 
     nodes: int64 [n_nodes, NODE_FIELDS]; payload: int32 [n_leaves, n_outputs], what each leaf says;
@@ -75,14 +73,6 @@ def new_tree(max_leaves: int, n_channels: int, n_outputs: int, max_depth: int) -
 
 
 def finished(tree: GrowingTree, leaf_of_row: NDArray[np.int32]) -> Tree:
-    """What has grown; the next tree gets other nodes and payload (fresh)."""
+    """What has grown, apart from the room, in which the next tree grows."""
     n_leaves, n_nodes, _, worth = tree.counts.tolist()
-    nodes, payload = tree.nodes[:n_nodes], tree.payload[:n_leaves]
-    if 2 * n_leaves < tree.payload.shape[0]:  # a model of many small trees should not keep room for large ones
-        nodes, payload = nodes.copy(), payload.copy()
-    return Tree(nodes, payload, worth, leaf_of_row)
-
-
-def fresh(tree: GrowingTree) -> GrowingTree:
-    """The same room, but for what becomes part of the model."""
-    return tree._replace(nodes=np.empty(tree.nodes.shape, np.int64), payload=np.zeros(tree.payload.shape, np.int32))
+    return Tree(tree.nodes[:n_nodes].copy(), tree.payload[:n_leaves].copy(), worth, leaf_of_row)

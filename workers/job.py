@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from boost_core.config import TrainingConfig
 from boost_core.margin_report import MarginReport
@@ -84,8 +84,7 @@ class Assignment:
     resume: bytes | None = None
 
 
-@dataclass(frozen=True)
-class RoundProgress:
+class RoundProgress(NamedTuple):
     """A finished round and the time it took (training only), in seconds.
 
     reduction_seconds: what of it the reporting member spent in exchanges with others; 0 for a round that it was given.

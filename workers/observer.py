@@ -119,6 +119,7 @@ class TrainingObserver:
 
     def __init__(self, clock: Clock, progress: Progress, kept: Kept, collective: Collective, reports: Reports) -> None:
         self._clock, self._progress, self._kept = clock, progress, kept
+        self.enter: Callable[[Phase], None] = clock.enter
         self._timed = collective if isinstance(collective, Timed) else None
         self._reports, self._writer, self._profile = reports.speaks, reports.writer, reports.profile
         self._before, self._train_before, self._exchanged_before = clock.stages(), clock.train(), self._exchanged()
@@ -130,21 +131,17 @@ class TrainingObserver:
         if reports.speaks and self.rounds:
             progress.rounds_done(self.rounds)
 
-    def enter(self, phase: Phase) -> None:
-        self._clock.enter(phase)
-
     def round_done(self, record: RoundRecord) -> None:
         spent, exchanged = self._clock.train(), self._exchanged()
         seconds, reduction = (spent - self._train_before) * BILLIONTH, exchanged - self._exchanged_before
         self._train_before, self._exchanged_before = spent, exchanged
-        self.rounds.append(RoundProgress(record, seconds, reduction, stages=self._stages()))
+        done = RoundProgress(record, seconds, reduction, stages=self._stages() if self._profile else None)
+        self.rounds.append(done)
         if self._reports:
-            self._progress.rounds_done([self.rounds[-1]])
+            self._progress.rounds_done([done])
 
-    def _stages(self) -> dict[str, float] | None:
-        """Where the time since the last call went, if anybody asks."""
-        if not self._profile:
-            return None
+    def _stages(self) -> dict[str, float]:
+        """Where the time since the last call went."""
         now, before = self._clock.stages(), self._before
         self._before = now
         return now.less(before).by_name()

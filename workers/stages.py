@@ -7,13 +7,14 @@ that it is given (boost_core/kernel_times.py), and the mesh counts its exchanges
 import ctypes
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.kernel_times import HISTOGRAMS, KERNELS, NO_CLOCK, PARTITION, SEARCH, KernelClock, new_times
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, N_TIMES, NO_CLOCK, PARTITION, SEARCH, KernelClock, new_times
 from boost_core.records import Phase
 
 READ, BIN, COMPILE = "read", "bin", "compile"
@@ -43,7 +44,10 @@ INSIDE = tuple(
     (PLACES[name], entry) for name, entry in (("histograms", HISTOGRAMS), ("search", SEARCH), ("partition", PARTITION))
 )
 FIRST, LAST = PLACES[ROUND_STAGES[0]], PLACES[ROUND_STAGES[-1]] + 1
-TALKS = (PLACES[PACKING], PLACES[EXCHANGE])
+OF_ROUNDS = frozenset(ROUND_STAGES)
+# Of counts of a clock: after times in kernels (kernel_times.py) those in exchanges, if there are any.
+TALKS = ((PLACES[PACKING], N_TIMES), (PLACES[EXCHANGE], N_TIMES + 1))
+MOST_MARKS = 256  # from which a clock charges them
 BILLIONTH = 1e-9
 
 
@@ -83,7 +87,7 @@ class Stages:
     def outside(self, name: str) -> float:
         """Seconds of a stage that went into Python, calling kernels and making arrays; none of those of exchanges."""
         place = PLACES[name]
-        return 0.0 if place in TALKS else max(0.0, self.seconds[place] - self.kernels[place])
+        return 0.0 if name in (PACKING, EXCHANGE) else max(0.0, self.seconds[place] - self.kernels[place])
 
     @property
     def outside_kernels(self) -> float:
@@ -103,81 +107,86 @@ class Stages:
 
 
 NO_TIME = Stages()
-NO_TALK = (0, 0)
 
 
 def _less(now: tuple[float, ...], before: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(a - b for a, b in zip(now, before, strict=True))
 
 
-@dataclass
 class Clock:
-    """Nanoseconds spent in each stage; exactly one runs at a time."""
+    """Nanoseconds spent in each stage; exactly one runs at a time.
 
-    stage: int = PLACES[READ]
-    _spent: list[int] = field(default_factory=lambda: [0] * len(STAGES))
-    _kernels: list[int] = field(default_factory=lambda: [0] * len(STAGES))
-    _since: int = field(default_factory=time.perf_counter_ns)
-    _times: NDArray[np.int64] = field(default_factory=new_times)
-    _seen: list[int] = field(default_factory=lambda: new_times().tolist())
-    _timed: Timed | None = None
-    _talked: tuple[int, int] = NO_TALK
-    _marks: list[tuple[int, int, list[int], tuple[int, int]]] = field(default_factory=list)
+    What stages have taken is charged later, for many rounds at once: a loop that is called a few times a round, each
+    time after a kernel has filled the caches, takes as long as the kernel of a small table.
+    """
+
+    def __init__(self) -> None:
+        self._spent, self._kernels = np.zeros(len(STAGES), np.int64), np.zeros(len(STAGES), np.int64)
+        self._times = memoryview(new_times().data)  # read in a fraction of NumPy's time
+        self._timed: Timed | None = None
+        self._marks: list[tuple[str, int, list[int]]] = []  # stages that are not charged yet, when and with what counts
+        self._trained, self._added = 0, 0  # of rounds, and up to which mark
+        self.enter(READ)
 
     def watch(self, times: NDArray[np.int64], collective: object) -> None:
         """Tell kernels (Team.times) and the collective's exchanges apart from now on."""
         self._charge()
-        self._times, self._seen = times, times.tolist()
-        self._timed = collective if isinstance(collective, Timed) else None
-        self._talked = self._talk()
+        self._times, self._timed = memoryview(times.data), collective if isinstance(collective, Timed) else None
+        stage, began, _ = self._marks[0]
+        self._marks[0] = stage, began, self._counts()
 
     def enter(self, stage: str) -> None:
-        """A stage begins. What the one that ends has taken is charged when somebody asks: a loop that is called a few
-        times a round, each time after a kernel has filled the caches, takes as long as the kernel of a small table."""
-        talked = NO_TALK if self._timed is None else self._talk()
-        self._marks.append((self.stage, time.perf_counter_ns(), self._times.tolist(), talked))
-        self.stage = PLACES[stage]
+        """A stage begins, and the one before it ends."""
+        self._marks.append((stage, time.perf_counter_ns(), self._counts()))
+        if len(self._marks) >= MOST_MARKS:
+            self._charge()
 
     def _charge(self) -> None:
         """Charge the time between calls of `enter` to the stages that ended, and what was inside to its own stages."""
-        spent, kernels = self._spent, self._kernels
-        for place, now, times, talked in self._marks:
-            seen = self._seen
-            whole, inside = now - self._since, times[KERNELS] - seen[KERNELS]
-            if inside:
-                for own, entry in INSIDE:
-                    part = times[entry] - seen[entry]
-                    spent[own] += part
-                    kernels[own] += part
-                    whole, inside = whole - part, inside - part
-            if talked != self._talked:
-                if FIRST <= place < LAST:  # before the first round, waiting for others belongs to what they are doing
-                    for own, after, before in zip(TALKS, talked, self._talked, strict=True):
-                        spent[own] += after - before
-                        whole -= after - before
-                self._talked = talked
-            spent[place] += whole
-            kernels[place] += inside
-            self._since, self._seen = now, times
-        self._marks.clear()
+        self._add_up()
+        marks = self._marks
+        places = np.array([PLACES[stage] for stage, _, _ in marks[:-1]], np.int64)
+        whole = np.diff([began for _, began, _ in marks])
+        counts = np.diff([each for _, _, each in marks], axis=0)
+        inside = counts[:, KERNELS].copy()
+        for own, entry in INSIDE:
+            part = counts[:, entry]
+            self._spent[own] += part.sum()
+            self._kernels[own] += part.sum()
+            whole -= part
+            inside -= part
+        in_rounds = (places >= FIRST) & (places < LAST)
+        for own, entry in TALKS if self._timed is not None else ():
+            part = np.where(in_rounds, counts[:, entry], 0)  # before them, waiting for others belongs to what they do
+            self._spent[own] += part.sum()
+            whole -= part
+        np.add.at(self._spent, places, whole)
+        np.add.at(self._kernels, places, inside)
+        self._marks, self._added = marks[-1:], 0
+
+    def _add_up(self) -> None:
+        """Add to the time of rounds what has come since."""
+        for (stage, began, _), (_, ended, _) in pairwise(self._marks[self._added :]):
+            if stage in OF_ROUNDS:
+                self._trained += ended - began
+        self._added = len(self._marks) - 1
 
     def stages(self) -> Stages:
         """All there is until now."""
-        self.enter(STAGES[self.stage])
+        self.enter(self._marks[-1][0])
         self._charge()
-        return Stages(
-            tuple(each * BILLIONTH for each in self._spent), tuple(each * BILLIONTH for each in self._kernels)
-        )
+        return Stages(tuple((self._spent * BILLIONTH).tolist()), tuple((self._kernels * BILLIONTH).tolist()))
 
     def train(self) -> int:
         """Nanoseconds of rounds until now, without validation."""
-        self.enter(STAGES[self.stage])
-        self._charge()
-        return sum(self._spent[FIRST:LAST])
+        self.enter(self._marks[-1][0])
+        self._add_up()
+        return self._trained
 
-    def _talk(self) -> tuple[int, int]:
-        """Nanoseconds of packing and of the rest of exchanges so far."""
-        if self._timed is None:
-            return NO_TALK
-        packing = self._timed.seconds_packing
-        return round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)
+    def _counts(self) -> list[int]:
+        """Nanoseconds in kernels, then those of packing and of the rest of exchanges so far, if there are any."""
+        counts: list[int] = self._times.tolist()
+        if self._timed is not None:
+            packing = self._timed.seconds_packing
+            counts += [round(packing * 1e9), round((self._timed.seconds_spent - packing) * 1e9)]
+        return counts

@@ -1,6 +1,5 @@
 """AdaBoost.M2 (Freund & Schapire 1996, 1997): AdaBoost.MM with step artanh under its first name, scores doubled."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from boost_core.algorithms.base import Integers, Problem, Step
@@ -30,4 +29,4 @@ class AdaBoostM2(ExponentialPairs):
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """Twice the step of AdaBoost.MM, to the bit."""
         step = self.atanh(totals, outcomes)
-        return replace(step, alpha=2.0 * step.alpha, multipliers=2 * step.multipliers)
+        return step._replace(alpha=2.0 * step.alpha, multipliers=2 * step.multipliers)

@@ -55,16 +55,8 @@ def make_step(
     """
     units = round(alpha * share * (1 << SCORE_UNITS))
     refused = StopReason.EDGE_ZERO if edge <= 0 else StopReason.ALPHA_ZERO if units <= 0 else None
-    multipliers = np.array([units], np.int64)
-    return Step(
-        edge,
-        units / (share * (1 << SCORE_UNITS)),
-        multipliers,
-        ln_factor,
-        ln_slack,
-        perfect,
-        refused,
-    )
+    alpha = units / (share * (1 << SCORE_UNITS))
+    return Step(edge, alpha, np.array([units], np.int64), ln_factor, ln_slack, perfect, refused)
 
 
 def ln(integer: int) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +58,7 @@ class Problem:
         return int(self.class_counts.shape[0])
 
 
-@dataclass(frozen=True)
-class Gains:
+class Gains(NamedTuple):
     """A round's gain matrix with what its integers mean.
 
     totals: int64 [k], this member's sums, added over the members by the loop and handed back to `edge` and `ln_loss`
@@ -73,8 +72,7 @@ class Gains:
     sums: Integers | None = None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """How far to go along a weak learner.
 
     edge: a ratio of exact integers; alpha: the step as reported; multipliers: int64 [parts], what each part of the

@@ -1,6 +1,5 @@
 """CD-MCBoost (Saberian & Vasconcelos 2011, Algorithm 1 left): one component of the predictor a round."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +91,7 @@ class CDMCBoost(MarginDescent):
             return int(_project(self._values, self._labels, codes, kind, (start, stop), values))
 
         absolute = sum(self._team.over(n_rows, n_rows * self.n_columns, part))
-        return replace(gains, matrix=GainMatrix(values, 1, gains.matrix.scale, absolute))
+        return gains._replace(matrix=GainMatrix(values, 1, gains.matrix.scale, absolute))
 
     def line(self, fitted: Fitted) -> Line:
         """Outputs g Y[k,j]: votes g = +-1, or real g of at most 1."""

@@ -10,7 +10,6 @@ grid of scores, from exact sums, so the loss equals the product of the Z but for
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +74,7 @@ class ExponentialOdds(ExponentialVotes):
         n_rows = values.shape[0]
         self._team.over(n_rows, n_rows * n_labels, lambda a, b: _part(values, n_labels, a, b, self._pairs))
         matrix = GainMatrix(self._pairs, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass)
-        return replace(votes, matrix=matrix, sums=None)  # votes.sums are of other channels
+        return votes._replace(matrix=matrix, sums=None)  # votes.sums are of other channels
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """Sums of every leaf's channels and rows on this member."""

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.algorithms.base import Integers, Problem
+from boost_core.algorithms.base import Gains, Integers, Problem
 from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns
 from boost_core.algorithms.exponential_odds import ExponentialOdds
-from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights
+from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights, shift_and_scale
 from boost_core.algorithms.set_weights import SetWeights
 from boost_core.gain_matrix import Reading
 from boost_core.jit import kernel
-from boost_core.row_weights import new_gains, weigh
+from boost_core.row_weights import new_gains
 from boost_core.scores import NO_PAIR, UNIT, Scores
 
 Sets = NDArray[np.uint8]
@@ -83,17 +83,17 @@ class SetVotes(ExponentialVotes):
         """Initial weights by sign and group."""
         return self._weights.by_size if self._weights.grouped else self._weights.by_label
 
-    def _fill_all(self, scores: Scores, scale: int, shift: float) -> tuple[int, Integers | None]:
+    def gains(self, scores: Scores, peaks: Integers) -> Gains:
+        """The gain matrix; peaks: the greatest exponents over all members."""
+        shift, scale = map(int, shift_and_scale(peaks, self._initial_of(), self._limits))
         tables = (np.ldexp(self._weights.by_size, scale), self._weights.by_label)
 
         def part(start: int, stop: int) -> int:
-            return int(_fill(scores.values, self._sets, self._sizes, tables, shift, (start, stop), self._values))
+            rows = (start, stop)
+            return int(_fill(scores.values, self._sets, self._sizes, tables, float(shift), rows, self._values))
 
         n_rows = self._sets.shape[0]
-        total = sum(self._team.over(n_rows, 8 * self._sets.size, part))
-        if self._copies is None:
-            return total, None
-        return int(weigh(self._values, self._copies, self.n_columns, self._team).sum()), None
+        return self._weighed(scale, shift, sum(self._team.over(n_rows, 8 * self._sets.size, part)))
 
 
 class SetOdds(ExponentialOdds, SetVotes):

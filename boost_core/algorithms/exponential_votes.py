@@ -7,7 +7,7 @@ weights never underflow: what is tiny against the greatest weight rounds to a ga
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.crew import do_part, join_parts
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, add_channels, scale_for
+from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, ScaleLimits, add_channels, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, lanes_for
 from boost_core.jit import kernel
 from boost_core.objective import implements
@@ -32,6 +32,7 @@ NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
 LARGEST_GAIN = float(1 << GAIN_BITS)
 LN2 = 0.6931471805599453
+SHIFT, SCALE, TOTAL, SUMS = range(4)  # entries of what _Fill finds
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,19 @@ def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no
 
 
 @kernel
-def _largest(peaks, shift, initial):  # type: ignore[no-untyped-def]
-    """The greatest weight, from the greatest exponents and the initial weights by sign and group, [2, groups] both."""
-    largest = 0.0
-    for sign in range(peaks.shape[0]):
-        for group in range(peaks.shape[1]):
-            if peaks[sign, group] > NO_PAIR:
-                weight = ieee_math.exp_units(np.float64(peaks[sign, group] - shift))
-                largest = max(largest, weight * initial[sign, group])
-    return largest
+def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
+    """The greatest of the greatest exponents, and the scale of weights that are relative to it (scale_for).
+
+    peaks: int64 [2 * groups] by sign and group, initial: weights, [2, groups]; limits: ScaleLimits.
+    """
+    shift, largest, n_groups = np.int64(NO_PAIR), 0.0, initial.shape[1]
+    for k in range(peaks.shape[0]):
+        shift = max(shift, peaks[k])
+    for k in range(peaks.shape[0]):
+        if peaks[k] > NO_PAIR:
+            weight = ieee_math.exp_units(np.float64(peaks[k] - shift))
+            largest = max(largest, weight * initial[k // n_groups, k % n_groups])
+    return shift, scale_within(largest, limits)
 
 
 @kernel
@@ -122,35 +127,41 @@ def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-unt
 
 
 class _Fill(NamedTuple):
-    """_fill on blocks of rows; totals [n_blocks], sums [n_blocks, padded] (OUT): of absolute gains and of channels, of
-    all blocks in the first entry in the end."""
+    """shift_and_scale, then _fill on blocks of rows. found int64 [n_blocks, SUMS + padded] (OUT): the shift, the scale,
+    the sum of absolute gains and those of channels; sums are of all blocks in the first row in the end."""
 
     scores: NDArray[np.integer]
     targets: NDArray[np.int32]
-    weights: Floats
-    shift: float
+    peaks: Integers
+    initial: Floats
+    limits: ScaleLimits
     values: NDArray[np.signedinteger]
     lanes: Lanes
-    totals: Integers
-    sums: Integers
+    found: Integers
 
 
 @implements(do_part, _Fill)
 def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
-    rows, values = (start, stop), task.values
-    task.totals[block] = _fill(task.scores, task.targets, task.weights, task.shift, rows, values)
-    sums = np.zeros(values.shape[1], np.int64)  # rows of task.sums share cache lines, which threads would fight for
+    values, found = task.values, task.found
+    # in every block again, which takes less than to call another kernel for it
+    shift, scale = shift_and_scale(task.peaks, task.initial, task.limits)
+    weights, unit = np.empty(task.initial.shape), math.ldexp(1.0, scale)
+    for sign in range(2):
+        for c in range(weights.shape[1]):
+            weights[sign, c] = task.initial[sign, c] * unit
+    found[block, SHIFT], found[block, SCALE] = shift, scale
+    found[block, TOTAL] = _fill(task.scores, task.targets, weights, np.float64(shift), (start, stop), values)
+    sums = np.zeros(values.shape[1], np.int64)  # rows of `found` share cache lines, which threads would fight for
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
     for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
-        task.sums[block, c] = sums[c]
+        found[block, SUMS + c] = sums[c]
 
 
 @implements(join_parts, _Fill)
 def _join_fill(task):  # type: ignore[no-untyped-def]
-    for block in range(1, task.totals.shape[0]):
-        task.totals[0] += task.totals[block]
-        for c in range(task.sums.shape[1]):
-            task.sums[0, c] += task.sums[block, c]
+    for block in range(1, task.found.shape[0]):
+        for place in range(TOTAL, task.found.shape[1]):
+            task.found[0, place] += task.found[block, place]
 
 
 class ExponentialVotes:
@@ -173,16 +184,19 @@ class ExponentialVotes:
         self._targets = targets
         self._initial = np.stack([initial.negative, initial.positive])
         self._n_pairs = problem.all_rows * self.n_columns
+        self._limits = scale_limits(self._n_pairs)
         self._team, self._copies = problem.team, problem.copies
         self._reading = reading
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
+        self._lanes, self._work = lanes_for(self._values.shape[1]), n_rows * self.n_columns
+        self._found = np.empty((self._team.blocks(n_rows, self._work), SUMS + self._values.shape[1]), np.int64)
 
     def peaks(self, scores: Scores) -> Integers:
         """This member's greatest exponents -Y F in score units, int64 [2 * n_columns]."""
 
         survey = scores.survey(self._targets)
         if survey is not None:
-            return survey.peaks.reshape(-1)
+            return survey.peaks
         dtype = scores.values.dtype
         lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
 
@@ -197,34 +211,25 @@ class ExponentialVotes:
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
-        by_sign, initial = peaks.reshape(2, -1), self._initial_of()
-        shift = max(peaks.tolist())
-        scale = scale_for(float(_largest(by_sign, shift, initial)), self._n_pairs)
-        total, sums = self._fill_all(scores, scale, float(shift))
-        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
-        return Gains(matrix, np.array([total], np.int64), shift, sums)
-
-    def _initial_of(self) -> Floats:
-        """Initial weights by sign and by the groups that peaks are taken over: the labels."""
-        return self._initial
-
-    def _fill_all(self, scores: Scores, scale: int, shift: float) -> tuple[int, Integers | None]:
-        """The sum of absolute gains, and the sums of channels where they are known."""
-        weights = self._initial * math.ldexp(1.0, scale)
-        values, n_rows = self._values, self._targets.shape[0]
-        work = n_rows * self.n_columns
-        n_blocks = self._team.blocks(n_rows, work)
-        totals, sums = np.empty(n_blocks, np.int64), np.empty((n_blocks, values.shape[1]), np.int64)
-        lanes = lanes_for(values.shape[1])
-        task = _Fill(scores.values, self._targets, weights, shift, values, lanes, totals, sums)
-        self._team.share(task, n_rows, work)
+        values, initial, found = self._values, self._initial, self._found
+        task = _Fill(scores.values, self._targets, peaks, initial, self._limits, values, self._lanes, found)
+        self._team.share(task, values.shape[0], self._work)
+        shift, scale, total = found[0, :SUMS].tolist()
         if self._copies is None:
-            return int(totals[0]), sums[0, : self.n_columns + 1]
-        return int(weigh(values, self._copies, self.n_columns, self._team).sum()), None
+            matrix = GainMatrix(values, self.n_columns, scale, total, self._reading)
+            return Gains(matrix, found[0, TOTAL:SUMS], shift, found[0, SUMS : SUMS + self.n_columns + 1])
+        return self._weighed(scale, shift, total)
+
+    def _weighed(self, scale: int, shift: int, total: int) -> Gains:
+        """Gains of self._values, whose sum is total, once rows count as often as their copies."""
+        if self._copies is not None:
+            total = int(weigh(self._values, self._copies, self.n_columns, self._team).sum())
+        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
+        return Gains(matrix, np.array([total], np.int64), shift)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of sum W from the integer sum of all members' absolute gains."""
-        return float(ieee_math.log(float(totals[0]))) - gains.matrix.scale * LN2 + gains.shift * UNIT
+        return float(ieee_math.log(float(totals.item(0)))) - gains.matrix.scale * LN2 + gains.shift * UNIT
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """The edge is all that the step needs."""
@@ -232,10 +237,10 @@ class ExponentialVotes:
 
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(value / sum of absolute gains), the same for all parts."""
-        step = atanh_step(fitted.value, int(totals[0]), self._n_pairs)
+        step = atanh_step(fitted.value, totals.item(0), self._n_pairs)
         if len(fitted.parts) == 1:
             return step
-        return replace(step, multipliers=np.repeat(step.multipliers, len(fitted.parts)))
+        return step._replace(multipliers=np.repeat(step.multipliers, len(fitted.parts)))
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The scores say it all."""

@@ -1,6 +1,5 @@
 """GD-MCBoost (Saberian & Vasconcelos 2011, Algorithm 1 right): all components of the predictor in every round."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,7 +61,7 @@ class GDMCBoost(MarginDescent):
         if not self._closed(fitted):
             return super().step(fitted, totals, outcomes)
         step = self.exact(totals, outcomes)
-        return replace(step, alpha=2.0 * step.alpha / self._reach, multipliers=2 * step.multipliers)
+        return step._replace(alpha=2.0 * step.alpha / self._reach, multipliers=2 * step.multipliers)
 
     def _closed(self, fitted: Fitted) -> bool:
         return self._exponential and fitted.speech is Speech.LABEL

@@ -14,7 +14,6 @@ that move alike; other losses take a pass over the rows a trial, with one exchan
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -252,9 +251,9 @@ class MarginDescent(ExponentialPairs):
         if not moves.any():
             return _refused(step.edge, StopReason.ALPHA_ZERO)
         if fitted.speech is Speech.LABEL:
-            return replace(step, ln_slack=slack, multipliers=np.array([moves.max()], np.int64))
-        tree = replace(fitted.parts[0].tree, payload=moves.astype(np.int32))
-        return replace(step, ln_slack=slack, moved=one_tree(tree, Speech.VALUES))
+            return step._replace(ln_slack=slack, multipliers=np.array([moves.max()], np.int64))
+        tree = fitted.parts[0].tree._replace(payload=moves.astype(np.int32))
+        return step._replace(ln_slack=slack, moved=one_tree(tree, Speech.VALUES))
 
     def _rounding(self, step: Step, totals: Integers) -> float:
         """How far rounding can move ln of the step's factor."""

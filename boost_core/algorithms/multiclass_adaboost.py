@@ -166,7 +166,7 @@ class MulticlassAdaBoost(AdaBoostMM):
     def _drawn(self, gains: Gains) -> Gains:
         start = stream(self._problem.seed, self._round, self._attempt)
         if self._whole is not None:
-            return replace(gains, matrix=self._sparsely_drawn(self._whole, start))
+            return gains._replace(matrix=self._sparsely_drawn(self._whole, start))
         values, labels, n_columns = self._values, self._labels, self.n_columns
         bounds = np.empty(labels.shape[0] + 1, np.int64)
         _accumulate(values, labels, n_columns, self._use_max, bounds)
@@ -176,7 +176,7 @@ class MulticlassAdaBoost(AdaBoostMM):
         matrix = (values, labels, n_columns)
         with np.errstate(over="ignore"):  # the draws' words wrap around
             drawn = int(_sample(np.uint64(start), self._n_draws, total, spans, bounds, matrix, self._use_max, counts))
-        return replace(gains, matrix=replace(gains.matrix, values=counts, total_mass=drawn))
+        return gains._replace(matrix=replace(gains.matrix, values=counts, total_mass=drawn))
 
     def _sparsely_drawn(self, whole: SparseGains, start: int) -> SparseGains:
         assert self._pairs is not None

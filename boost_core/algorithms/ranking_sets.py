@@ -7,8 +7,6 @@
 Pairs are never listed. Exponents are taken relative to the greatest one of a pair, over all members.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,7 +119,7 @@ class RankingSets:
     def step(self, fitted: Fitted, totals: Integers, outcomes: Integers) -> Step:
         """alpha = artanh(r); both labels of a pair move by half of it."""
         step = atanh_step(fitted.value, int(totals[0]), self._all_rows * self.n_columns, 0.5)
-        return replace(step, multipliers=np.repeat(step.multipliers, len(fitted.parts)))
+        return step._replace(multipliers=np.repeat(step.multipliers, len(fitted.parts)))
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The scores say it all."""

@@ -5,7 +5,6 @@ the mean absolute gain of all rows, so that it compares with sums of gains. Whil
 S and n themselves, each in two words of 31 bits.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +81,7 @@ def _scaled(tree: Tree) -> Tree:
     largest = max(abs(mean) for mean in means)
     outputs = [round(mean / largest * (1 << SCORE_UNITS)) if largest else 0 for mean in means]
     payload = np.array(outputs, np.int32)[:, None]
-    return replace(tree, payload=payload, value=means_worth(payload, np.array(totals, np.int64)[:, None]))
+    return tree._replace(payload=payload, value=means_worth(payload, np.array(totals, np.int64)[:, None]))
 
 
 def means_worth(payload: NDArray[np.int32], sums: Integers) -> int:

@@ -1,6 +1,5 @@
 """Single-label trees (W2, "Greedy" of Mukherjee & Schapire 2010): every leaf answers with one class."""
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,7 +59,7 @@ class SingleLabelTree:
         sums = collective.sum(channel_sums(weights, team))
         tree = self._grower.grow(objective, weights, sums, max_leaves, 1, max_depth)
         won = collective.sum(np.array([gains_won(gains, tree)], np.int64))
-        return replace(tree, value=int(won[0]))
+        return tree._replace(value=int(won[0]))
 
 
 def as_votes(tree: Tree, sums: Integers) -> Tree:
@@ -68,4 +67,4 @@ def as_votes(tree: Tree, sums: Integers) -> Tree:
     n_leaves = tree.payload.shape[0]
     votes = np.full((n_leaves, sums.shape[0] - 1), -1, np.int32)
     votes[np.arange(n_leaves), tree.payload[:, 0]] = 1
-    return replace(tree, payload=votes, value=2 * tree.value - int(sums[:-1].sum()))
+    return tree._replace(payload=votes, value=2 * tree.value - int(sums[:-1].sum()))

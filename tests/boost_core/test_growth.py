@@ -9,6 +9,7 @@ import pytest
 from boost_core import bundles, growth, lone_growth, team
 from boost_core.collective import Alone
 from boost_core.training import TrainingResult
+from boost_core.tree import Tree
 from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import (
@@ -168,6 +169,33 @@ def test_small_gains_beside_large_ones_follow_the_oracle(eager_threads: None, se
         assert tree.nodes.shape[0] == len(wanted.leaves) - 1
         for number, leaf in enumerate(wanted.leaves):
             assert np.flatnonzero(tree.leaf_of_row == number).tolist() == sorted(leaf.rows)
+
+
+def test_a_tree_stays_as_it_is_while_others_of_its_and_of_other_shapes_grow():
+    """They grow in the same room. Each is the tree that a grower of its own gives."""
+    random, n_rows = np.random.default_rng(5), 200
+    case = random_codes(random, n_rows, [(7, False), (9, True), (30, False)])
+    shard = shard_of(case.codes, np.zeros(n_rows, np.int32), [(0, n_rows)])
+    shapes = [(9, 3), (9, 3), (4, 3), (9, 5), (9, 3), (4, 3)]  # leaves, channels
+    grown: list[Tree] = []
+    with team.Team(1) as alone:
+        kept = growth.Grower(shard, case.binning, Alone(), alone)
+        for (max_leaves, n_channels), turn in zip(shapes, range(len(shapes)), strict=True):
+            gains = random.integers(-1000, 1000, (n_rows, n_channels))
+            matrix, sums = gain_matrix_of(gains), np.array([*gains.sum(axis=0), n_rows], np.int64)
+            if turn % 2:  # a sample of rows
+                matrix.values[::3] = 0
+                rows = np.flatnonzero(matrix.values[:, n_channels]).astype(np.int32)
+                matrix = replace(matrix, rows=rows)
+                sums = matrix.values[:, : n_channels + 1].sum(axis=0, dtype=np.int64)
+            fresh = growth.Grower(shard, case.binning, Alone(), alone)
+            grow = (Votes(free=True), matrix, sums, max_leaves, n_channels)
+            grown += [kept.grow(*grow), fresh.grow(*grow)]
+    assert len({each.nodes.tobytes() for each in grown}) == len(shapes)
+    for one, other in zip(grown[::2], grown[1::2], strict=True):
+        assert one.payload.tolist() == other.payload.tolist()
+        assert one.nodes.tolist() == other.nodes.tolist()
+        assert (one.value, one.leaf_of_row.tolist()) == (other.value, other.leaf_of_row.tolist())
 
 
 def nodes_of(node: reference.Node) -> list[reference.Node]:

@@ -111,9 +111,9 @@ def test_many_rounds_of_numbers_that_cannot_be_compressed() -> None:
     rounds = []
     for fitted in model.rounds:
         payloads = [random.integers(-(2**31), 2**31, (40, 1)).astype(np.int32) for _ in fitted.parts]
-        trees = [replace(part.tree, payload=payload) for part, payload in zip(fitted.parts, payloads, strict=True)]
-        parts = [replace(part, tree=tree) for part, tree in zip(fitted.parts, trees, strict=True)]
-        rounds.append(replace(fitted, parts=tuple(parts)))
+        trees = [part.tree._replace(payload=payload) for part, payload in zip(fitted.parts, payloads, strict=True)]
+        parts = [part._replace(tree=tree) for part, tree in zip(fitted.parts, trees, strict=True)]
+        rounds.append(fitted._replace(parts=tuple(parts)))
     whole = replace(model, rounds=tuple(rounds))
     again = from_bytes(bytes(to_memory(checkpoint_of(whole), so_far))).model
     assert again.records == model.records

@@ -14,7 +14,7 @@ from workers import binner, stages
 from workers.data_plan import DataRequest, plan_data
 from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob, TrainingOutcome
-from workers.stages import PLACES, ROUND_STAGES, STAGES, Clock, Stages, kernel_clock
+from workers.stages import MOST_MARKS, PLACES, ROUND_STAGES, STAGES, Clock, Stages, kernel_clock
 
 
 class Talking:
@@ -33,7 +33,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: list[int]) -> None:
-    times, talking, clock = new_times(), Talking(), Clock(_since=0)
+    times, talking, clock = new_times(), Talking(), Clock()
     clock.watch(times, talking)
     talking.seconds_spent, talking.seconds_packing = 200e-9, 100e-9  # while others read: no exchange of a round
     now[0] = 1_000
@@ -54,6 +54,28 @@ def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: li
     assert {name: each for name, each in outside.items() if each} == {"read": 1_000, "growing": 220, "step": 500}
     assert round(1e9 * found.outside_kernels) == 720
     assert found.less(found) == Stages()
+
+
+def test_as_many_rounds_as_there_are_add_up(now: list[int]) -> None:
+    """Stages are charged many at once; the time of rounds is told after each."""
+    times, talking, clock = new_times(), Talking(), Clock()
+    clock.watch(times, talking)
+    stages_of_a_round = (Phase.GROWING, Phase.STEP, Phase.UPDATE, Phase.VALIDATE, Phase.REPORT)
+    n_rounds = 2 * MOST_MARKS // len(stages_of_a_round)
+    for number in range(n_rounds):
+        for place, phase in enumerate(stages_of_a_round):
+            clock.enter(phase)
+            now[0] += 10 + place
+            if phase is Phase.GROWING:
+                times[[KERNELS, SEARCH]] += 5, 2
+                talking.seconds_spent += 1e-9
+        assert clock.train() == (number + 1) * (10 + 11 + 12 + 14)
+    found = clock.stages()
+    spent = {name: round(1e9 * found.seconds[place] / n_rounds, 6) for name, place in PLACES.items()}
+    assert {name: each for name, each in spent.items() if each} == {
+        "growing": 7, "search": 2, "exchange": 1, "step": 11, "update": 12, "validate": 13, "report": 14
+    }  # fmt: skip
+    assert round(1e9 * found.outside("growing")) == 4 * n_rounds
 
 
 def trained(folder: Path, profile: bool, threads: int = 2) -> TrainingOutcome:

@@ -135,9 +135,13 @@ def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: 
             values = again.values.astype(np.int64)
             wrong_peaks = np.where(own, NO_PAIR, values).max(axis=0)
             own_peaks = np.where(own, -values, NO_PAIR).max(axis=0)
-            assert survey.peaks.tolist() == [wrong_peaks.tolist(), own_peaks.tolist()]
+            assert survey.peaks.tolist() == [*wrong_peaks.tolist(), *own_peaks.tolist()]
         assert again.survey(labels) is None
         assert scores.survey(labels.copy()) is None  # other labels: nothing is known of them
+        with Team(1) as one:  # a run that goes on with other threads, so in other blocks
+            scores.add(part_of(payload), Speech.VOTES, 3, leaf_of_row, one)
+        again.add(part_of(payload), Speech.VOTES, 3, leaf_of_row, team)
+        assert scores.count_errors(labels, team) == again.count_errors(labels, team)
         column = part_of(np.ones((4, 1), np.int32), 0)
         scores.add(column, Speech.VALUES, 1, leaf_of_row, team)
         assert scores.survey(labels) is None
