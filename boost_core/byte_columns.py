@@ -32,11 +32,11 @@ def place(tiles: tuple[Tile, ...], row: NDArray[np.uint8]) -> None:
     """row (OUT, [n_rows]): the entries of a column's values, which may lie there already if they are unsigned."""
     at = 0
     for tile in tiles:
-        out, values = row[at : at + len(tile)], tile.values
+        values = tile.values
         if values.dtype == np.int8:
-            np.bitwise_xor(values.view(np.uint8), np.uint8(128), out=out)
-        elif not np.may_share_memory(out, values):
-            out[:] = values
+            np.bitwise_xor(values.view(np.uint8), np.uint8(128), out=row[at : at + len(tile)])
+        elif not np.may_share_memory(row, values):
+            row[at : at + len(tile)] = values
         at += len(tile)
 
 

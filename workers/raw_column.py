@@ -49,15 +49,18 @@ def tile_of(part: pa.Array) -> Tile:
 
 
 def moved(tiles: Sequence[Tile], room: NDArray[np.uint8]) -> list[Tile]:
-    """A column's tiles, those of unsigned bytes, none missing, copied to where they belong in its `room` (OUT, [n_rows]):
-    Arrow's memory, still in the nearest caches, is free for the next columns."""
+    """A column's tiles; those of unsigned bytes, none missing, are copied to their place in its room (OUT, [n_rows]).
+
+    They are in the nearest caches still, and Arrow's memory is free for the next columns.
+    """
     found, at = [], 0
     for tile in tiles:
         if tile.values.dtype == np.uint8 and tile.valid is None:
             own = room[at : at + len(tile)]
             own[:] = tile.values
-            tile = Tile(own)
-        found.append(tile)
+            found.append(Tile(own))
+        else:
+            found.append(tile)
         at += len(tile)
     return found
 

@@ -78,6 +78,15 @@ class Run:
         self.slices.append((start, stop))
 
 
+def tiles_of(run: Run, column: pa.ChunkedArray) -> list[Tile]:
+    """The wanted rows of a column. Errors: DataError if they are no numbers."""
+    if not is_numeric(column.type):
+        raise changed(run.path)
+    whole = run.slices == [(0, run.n_rows)]
+    parts = [column] if whole else [column.slice(start, stop - start) for start, stop in run.slices]
+    return [tile_of(owned(chunk, run.n_rows)) for part in parts for chunk in part.chunks]
+
+
 class RangeReader:
     """The files that hold some global row ranges, open while it is in use; their footers are read once.
 
@@ -92,6 +101,7 @@ class RangeReader:
         self._kept: NDArray[np.bool_] | None = None
         self._team = team or Team(1)
         self._files = OpenFiles(DATA)
+        self._places: dict[str, dict[str, int]] = {}  # of columns among those of a file
 
     def __enter__(self) -> Self:
         try:
@@ -140,28 +150,38 @@ class RangeReader:
                 place, part = divmod(number, n_shares)
                 low, high = (len(names) * edge // n_shares for edge in (part, part + 1))
                 for at, tiles in enumerate(self._numbers(runs[place], names[low:high]), low):
-                    found[at][place] = tiles if room is None else moved(tiles, room[at, edges[place] : edges[place + 1]])
+                    found[at][place] = (
+                        tiles if room is None else moved(tiles, room[at, edges[place] : edges[place + 1]])
+                    )
 
-        team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
+        n_parts = len(runs) * n_shares
+        team.over(n_parts, DECODING * self._all_rows * len(names), share, n_parts=n_parts)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
     def _numbers(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
         """By column the tiles of a run. Few columns are read in one call: Arrow keeps what it needs to decode all of
         them until the last one is done, and fresh memory costs as much as decoding into it."""
+        if len(run.groups) == len(self._planned[run.path].row_groups):
+            yield from self._whole(run, names)
+            return
         width = max(READ_BYTES // (DECODED_BYTES * run.n_rows), 1)
         for first in range(0, len(names), width):
             some = names[first : first + width]
             table = self._read(run, some)
-            if not all(is_numeric(type_) for type_ in table.schema.types):
-                raise changed(run.path)
             for name in some:
-                column = table.column(name)
-                yield [
-                    tile_of(owned(chunk, table.num_rows))
-                    for start, stop in run.slices
-                    for chunk in column.slice(start, stop - start).chunks
-                ]
-            del table, column  # before the next ones take as much memory again
+                yield tiles_of(run, table.column(name))
+            del table  # before the next one takes as much memory again
+
+    def _whole(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
+        """The same of all row groups of a file: a column at a time, without what a call for several costs for each."""
+        with self._files.borrowed(run.path) as file:
+            places = self._places.get(run.path)
+            if places is None:
+                places = self._places[run.path] = {name: at for at, name in enumerate(file.schema_arrow.names)}
+            if not places.keys() >= set(names):
+                raise changed(run.path)
+            for name in names:
+                yield tiles_of(run, file.reader.read_column(places[name]))
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
