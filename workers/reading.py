@@ -101,7 +101,6 @@ class RangeReader:
         self._kept: NDArray[np.bool_] | None = None
         self._team = team or Team(1)
         self._files = OpenFiles(DATA)
-        self._places: dict[str, dict[str, int]] = {}  # of columns among those of a file
 
     def __enter__(self) -> Self:
         try:
@@ -161,9 +160,6 @@ class RangeReader:
     def _numbers(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
         """By column the tiles of a run. Few columns are read in one call: Arrow keeps what it needs to decode all of
         them until the last one is done, and fresh memory costs as much as decoding into it."""
-        if len(run.groups) == len(self._planned[run.path].row_groups):
-            yield from self._whole(run, names)
-            return
         width = max(READ_BYTES // (DECODED_BYTES * run.n_rows), 1)
         for first in range(0, len(names), width):
             some = names[first : first + width]
@@ -171,17 +167,6 @@ class RangeReader:
             for name in some:
                 yield tiles_of(run, table.column(name))
             del table  # before the next one takes as much memory again
-
-    def _whole(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
-        """The same of all row groups of a file: a column at a time, without what a call for several costs for each."""
-        with self._files.borrowed(run.path) as file:
-            places = self._places.get(run.path)
-            if places is None:
-                places = self._places[run.path] = {name: at for at, name in enumerate(file.schema_arrow.names)}
-            if not places.keys() >= set(names):
-                raise changed(run.path)
-            for name in names:
-                yield tiles_of(run, file.reader.read_column(places[name]))
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""

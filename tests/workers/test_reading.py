@@ -162,19 +162,13 @@ def test_neighbouring_row_groups_are_decoded_in_one_call(
         write(tmp_path / f"{name}.parquet", {key: each[start:stop] for key, each in columns.items()}, 20)
     plan = plan_of([str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
     monkeypatch.setattr(reading, "READ_ROWS", read_rows)
-    calls: list[list[Any]] = []
+    calls, read_run = [], RangeReader._read
 
-    def note(method: str) -> None:
-        read_run = getattr(RangeReader, method)
+    def noted(self: RangeReader, run: reading.Run, names: Sequence[str]) -> pa.Table:
+        calls.append([Path(run.path).stem, *run.groups])
+        return read_run(self, run, names)
 
-        def noted(self: RangeReader, run: reading.Run, names: Sequence[str]) -> Any:
-            calls.append([Path(run.path).stem, *run.groups])
-            return read_run(self, run, names)
-
-        monkeypatch.setattr(RangeReader, method, noted)
-
-    note("_read")
-    note("_whole")
+    monkeypatch.setattr(RangeReader, "_read", noted)
     with Team(threads) as team, RangeReader(plan.train, ranges, team) as reader:
         assert reader.floats(["x"])[0].tolist() == rows
         assert calls == expected
