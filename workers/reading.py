@@ -132,7 +132,7 @@ class RangeReader:
         """Numeric columns of the ranges' rows in their order, decoded by all threads of the team; team: another one
         than the reader's. Threads may call it at the same time, each with a team of its own.
 
-        room: [columns, n_rows] (OUT), where values of a byte may lie.
+        room: [columns, n_rows] (OUT), where unsigned bytes are put, and their tiles lie then, unless rows are left out.
         """
         team = team or self._team
         wanted = SHARES_A_THREAD * team.threads
