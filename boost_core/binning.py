@@ -271,20 +271,27 @@ def bin_column(values: Floats, thresholds: Floats, codes: NDArray[np.uint8]) -> 
 
 
 @inner
+def _times_prime(state):  # type: ignore[no-untyped-def]
+    """FNV's prime, 2^40 + 435, times a state: vectors multiply 32 bits at a time, and two such products are enough."""
+    low, high = state & np.uint64(0xFFFFFFFF), state >> np.uint64(32)
+    return (state << np.uint64(40)) + low * np.uint64(435) + ((high * np.uint64(435)) << np.uint64(32))
+
+
+@inner
 def _hash_on(codes, states):  # type: ignore[no-untyped-def]
     """states (IN, OUT): of rows, with one more of their bins."""
     for i in range(codes.shape[0]):
-        states[i] = (states[i] ^ np.uint64(codes[i])) * np.uint64(0x100000001B3)
+        states[i] = _times_prime(states[i] ^ np.uint64(codes[i]))
 
 
 @inner
 def _hash_four(first, second, third, fourth, states):  # type: ignore[no-untyped-def]
     """The same with four more of their bins, one after another: states are loaded and stored once."""
     for i in range(first.shape[0]):
-        state = (states[i] ^ np.uint64(first[i])) * np.uint64(0x100000001B3)
-        state = (state ^ np.uint64(second[i])) * np.uint64(0x100000001B3)
-        state = (state ^ np.uint64(third[i])) * np.uint64(0x100000001B3)
-        states[i] = (state ^ np.uint64(fourth[i])) * np.uint64(0x100000001B3)
+        state = _times_prime(states[i] ^ np.uint64(first[i]))
+        state = _times_prime(state ^ np.uint64(second[i]))
+        state = _times_prime(state ^ np.uint64(third[i]))
+        states[i] = _times_prime(state ^ np.uint64(fourth[i]))
 
 
 @kernel

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.binning import fill_midpoints, quantiles
-from boost_core.jit import kernel
+from boost_core.jit import inner, kernel
 from boost_core.tile import Tile
 
 ENTRIES = 256
 LANES = 4  # tables that count in turns: equal values that follow each other do not wait for each other's count
 
+MOST_STAYS = 16  # about as many as are faster than a table
+TILE = 4096  # values of a row that stay in the nearest cache while stays are taken off one after another
 MARKED = 8192  # values that are marked before those found are counted
 
 
@@ -27,14 +29,14 @@ def is_bytes(tiles: tuple[Tile, ...]) -> bool:
 
 
 def place(tiles: tuple[Tile, ...], row: NDArray[np.uint8]) -> None:
-    """row (OUT, [n_rows]): the entries of a column's values."""
+    """row (OUT, [n_rows]): the entries of a column's values, which may lie there already if they are unsigned."""
     at = 0
     for tile in tiles:
-        out, values = row[at : at + len(tile)], tile.values
+        values = tile.values
         if values.dtype == np.int8:
-            np.bitwise_xor(values.view(np.uint8), np.uint8(128), out=out)
-        else:
-            out[:] = values
+            np.bitwise_xor(values.view(np.uint8), np.uint8(128), out=row[at : at + len(tile)])
+        elif not np.may_share_memory(row, values):
+            row[at : at + len(tile)] = values
         at += len(tile)
 
 
@@ -57,10 +59,27 @@ def mark(rows, columns, limit, start, stop, seen):  # type: ignore[no-untyped-de
 
 @kernel
 def count(rows, columns, sample, start, stop, counts):  # type: ignore[no-untyped-def]
-    """counts (IN, OUT, int64 [n_columns, 256]) of some columns' values; sample: int64, places of the values."""
+    """counts (IN, OUT, int64 [n_columns, 256]) of some columns' values; sample: int64, places of the values.
+
+    Four columns at a time, so that places are loaded once for them; a table each for these, too.
+    """
     lanes = np.zeros((LANES, ENTRIES), np.int64)
+    fours = start + (stop - start) // LANES * LANES
+    for column in range(start, fours, LANES):
+        first, second = rows[columns[column]], rows[columns[column + 1]]
+        third, fourth = rows[columns[column + 2]], rows[columns[column + 3]]
+        lanes[:] = 0
+        for i in range(sample.shape[0]):
+            place = np.uint64(sample[i])
+            lanes[0, first[place]] += 1
+            lanes[1, second[place]] += 1
+            lanes[2, third[place]] += 1
+            lanes[3, fourth[place]] += 1
+        for lane in range(LANES):
+            for entry in range(ENTRIES):
+                counts[column + lane, entry] += lanes[lane, entry]
     rounded = sample.shape[0] // LANES * LANES
-    for column in range(start, stop):
+    for column in range(fours, stop):
         row = rows[columns[column]]
         lanes[:] = 0
         for i in range(0, rounded, LANES):
@@ -105,10 +124,55 @@ def make_tables(thresholds, thresholds_at, lowest, start, stop, tables):  # type
             tables[column, entry] = place - thresholds_at[column]
 
 
+@inner
+def find_stays(table, stays):  # type: ignore[no-untyped-def]
+    """(low, high, n): table[entry] is the entry, at least `low` and at most `high`, less `low` and the number of stays
+    (OUT, uint8 [MOST_STAYS]: entries above low whose bin is that of the one before) up to it; n: how many, -1: not so.
+    """
+    low, high, n = 0, ENTRIES - 1, 0
+    while low < ENTRIES - 1 and table[low + 1] == 0:
+        low += 1
+    while high > low and table[high] == table[high - 1]:
+        high -= 1
+    if table[low] != 0:
+        return low, high, -1
+    for entry in range(low + 1, high + 1):
+        step = np.int64(table[entry]) - np.int64(table[entry - 1])
+        if step > 1 or (step == 0 and n == MOST_STAYS):
+            return low, high, -1
+        if step == 0:
+            stays[n] = entry
+            n += 1
+    return low, high, n
+
+
+@inner
+def step_down(row, low, high, stays, entries):  # type: ignore[no-untyped-def]
+    """row (IN, OUT): entries, then what a table that find_stays has found to be one of few stays has of them; entries:
+    (OUT, uint8 [TILE]), room."""
+    for first in range(0, row.shape[0], TILE):
+        part = row[first : first + TILE]
+        for i in range(part.shape[0]):
+            entries[i] = min(max(part[i], low), high)
+            part[i] = entries[i] - low
+        for stay in stays:
+            for i in range(part.shape[0]):
+                part[i] -= np.uint8(entries[i] >= stay)
+
+
 @kernel
 def look_up(rows, columns, tables, start, stop):  # type: ignore[no-untyped-def]
-    """rows (IN, OUT): the entries of some columns' own tables, uint8 [n_columns, 256]."""
+    """rows (IN, OUT): the entries of some columns' own tables, uint8 [n_columns, 256].
+
+    Most tables of many bins are close to the entries themselves: what they differ in, vectors take off faster than
+    entries are looked up one by one.
+    """
+    stays, entries = np.empty(MOST_STAYS, np.uint8), np.empty(TILE, np.uint8)
     for column in range(start, stop):
         row, table = rows[columns[column]], tables[column]
-        for i in range(row.shape[0]):
-            row[i] = table[row[i]]
+        low, high, n_stays = find_stays(table, stays)
+        if n_stays >= 0:
+            step_down(row, np.uint8(low), np.uint8(high), stays[:n_stays], entries)
+        else:
+            for i in range(row.shape[0]):
+                row[i] = table[row[i]]

@@ -23,6 +23,7 @@ FEW_ROWS = 32_768  # converted to float64 at a time: 256 KB, an eighth to a half
 LEAST_SPAN, MOST_SPAN = 4096, 65_536  # offsets in a table however few rows there are, and however many
 EXACT = 1 << 53  # beyond, two numbers may be one float64
 LANES = 4  # tables that count in turns: equal values that follow each other do not wait for each other's count
+BYTE_SPANS = {"i": (-128, 127), "u": (0, 255)}
 FEW_NUMBERS = 1024  # beyond, equal values seldom follow each other, and one table stays in nearer caches than four
 
 
@@ -50,7 +51,7 @@ class Tile:
         if self.values.dtype.kind not in "iu" or not len(self):
             return None
         if self.values.dtype.itemsize == 1:  # as good as any
-            return int(np.iinfo(self.values.dtype).min), int(np.iinfo(self.values.dtype).max)
+            return BYTE_SPANS[self.values.dtype.kind]
         return int(self.values.min()), int(self.values.max())
 
     def rows(self, start: int, stop: int) -> "Tile":

@@ -121,10 +121,10 @@ class Binner:
         def done(block: range, binner: Binner) -> Part:
             some = features[block.start : block.stop]
             own = train_bins[block.start : block.stop]
-            found, missing = binner._bin(binner._read(train, some), some, sampled, own)
+            found, missing = binner._bin(binner._read(train, some, own), some, sampled, own)
             if valid is not None:
-                values = binner._read(valid, some)
-                bin_block(values, some, found, binner._team, valid_bins[block.start : block.stop])
+                valid_own = valid_bins[block.start : block.stop]
+                bin_block(binner._read(valid, some, valid_own), some, found, binner._team, valid_own)
             return found, missing
 
         n_rows = max(train.n_rows, valid.n_rows if valid else 0)
@@ -160,9 +160,10 @@ class Binner:
 
         return np.concatenate([np.empty(0, np.int64), *chain.from_iterable(self._team.over(n_own, 4 * n_own, part))])
 
-    def _read(self, reader: RangeReader, features: Sequence[Feature]) -> list[RawColumn]:
+    def _read(self, reader: RangeReader, features: Sequence[Feature], bins: NDArray[np.uint8]) -> list[RawColumn]:
+        """Columns; bins (OUT): where theirs will be, and values of a byte may be until then."""
         self._clock("read")
-        values = reader.columns([feature.name for feature in features], self._team)
+        values = reader.columns([feature.name for feature in features], self._team, bins)
         self._clock("bin")
         return values
 
@@ -367,8 +368,9 @@ def bin_stored(
     for block in blocks_of([feature.type for feature in features], rows.n_rows, 1):
         clock("read")
         some = features[block.start : block.stop]
-        values = rows.columns([feature.name for feature in some])
+        own = bins[block.start : block.stop]
+        values = rows.columns([feature.name for feature in some], None, own)
         clock("bin")
         thresholds = [binning.of_feature(feature) for feature in block]
-        bin_block(values, some, thresholds, team, bins[block.start : block.stop])
+        bin_block(values, some, thresholds, team, own)
     return bins

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +20,7 @@ from workers.errors import Location
 from workers.label_columns import sets_of
 from workers.open_files import OpenFiles, changed
 from workers.parquet_file import row_groups
-from workers.raw_column import RawColumn, owned, tile_of
+from workers.raw_column import RawColumn, moved, owned, tile_of
 
 DATA: Location = ("data",)
 DECODING, LABELLING = 16, 64  # element operations that it takes to decode a value, and to find a label's class
@@ -78,6 +78,15 @@ class Run:
         self.slices.append((start, stop))
 
 
+def tiles_of(run: Run, column: pa.ChunkedArray) -> list[Tile]:
+    """The wanted rows of a column. Errors: DataError if they are no numbers."""
+    if not is_numeric(column.type):
+        raise changed(run.path)
+    whole = run.slices == [(0, run.n_rows)]
+    parts = [column] if whole else [column.slice(start, stop - start) for start, stop in run.slices]
+    return [tile_of(owned(chunk, run.n_rows)) for part in parts for chunk in part.chunks]
+
+
 class RangeReader:
     """The files that hold some global row ranges, open while it is in use; their footers are read once.
 
@@ -117,24 +126,35 @@ class RangeReader:
             kept = both
         self._kept, self.n_rows = (None if kept.all() else kept), int(kept.sum())
 
-    def columns(self, names: Sequence[str], team: Team | None = None) -> list[RawColumn]:
+    def columns(
+        self, names: Sequence[str], team: Team | None = None, room: NDArray[np.uint8] | None = None
+    ) -> list[RawColumn]:
         """Numeric columns of the ranges' rows in their order, decoded by all threads of the team; team: another one
-        than the reader's. Threads may call it at the same time, each with a team of its own."""
+        than the reader's. Threads may call it at the same time, each with a team of its own.
+
+        room: [columns, n_rows] (OUT), where unsigned bytes are put, and their tiles lie then, unless rows are left out.
+        """
         team = team or self._team
         wanted = SHARES_A_THREAD * team.threads
         runs = self._runs(-(-wanted // max(len(names), 1)) if team.threads > 1 else 1)
         # runs are shared by columns where there are fewer of them than threads have turns
         n_shares = min(-(-wanted // max(len(runs), 1)), max(len(names), 1))
         found: list[list[list[Tile]]] = [[[] for _ in runs] for _ in names]
+        edges = _edges(runs)
+        if self._kept is not None:
+            room = None
 
         def share(start: int, stop: int) -> None:
             for number in range(start, stop):
                 place, part = divmod(number, n_shares)
                 low, high = (len(names) * edge // n_shares for edge in (part, part + 1))
                 for at, tiles in enumerate(self._numbers(runs[place], names[low:high]), low):
-                    found[at][place] = tiles
+                    found[at][place] = (
+                        tiles if room is None else moved(tiles, room[at, edges[place] : edges[place + 1]])
+                    )
 
-        team.over(len(runs) * n_shares, DECODING * self._all_rows * len(names), share)
+        n_parts = len(runs) * n_shares
+        team.over(n_parts, DECODING * self._all_rows * len(names), share, n_parts=n_parts)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
     def _numbers(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
@@ -144,15 +164,9 @@ class RangeReader:
         for first in range(0, len(names), width):
             some = names[first : first + width]
             table = self._read(run, some)
-            if not all(is_numeric(type_) for type_ in table.schema.types):
-                raise changed(run.path)
             for name in some:
-                column = table.column(name)
-                yield [
-                    tile_of(owned(chunk, table.num_rows))
-                    for start, stop in run.slices
-                    for chunk in column.slice(start, stop - start).chunks
-                ]
+                yield tiles_of(run, table.column(name))
+            del table  # before the next one takes as much memory again
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Columns of the ranges' rows in their order, float64 [n_columns, n_rows], C-contiguous."""
@@ -167,11 +181,11 @@ class RangeReader:
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
         runs = self._runs(PARTS_A_THREAD * self._team.threads)
-        edges = np.cumsum([0, *(sum(stop - start for start, stop in run.slices) for run in runs)])
+        edges = _edges(runs)
         indices = np.empty(self._all_rows, np.int32)
 
         def part(first: int, last: int) -> None:
-            at = int(edges[first])
+            at = edges[first]
             for path, table in self._tables([label], runs[first:last]):
                 found = class_indices(table.column(label), classes)
                 unknown = found < 0
@@ -223,6 +237,11 @@ class RangeReader:
         if sorted(table.column_names) != sorted(names):
             raise changed(run.path)
         return table
+
+
+def _edges(runs: Sequence[Run]) -> list[int]:
+    """Where the wanted rows of each run begin among those of all, and where the last end."""
+    return [0, *accumulate(sum(stop - start for start, stop in run.slices) for run in runs)]
 
 
 def _pieces(table: TableRows, row_range: RowRange) -> Iterator[Piece]:

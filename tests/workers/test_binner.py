@@ -192,10 +192,10 @@ def test_an_error_of_one_thread_ends_the_binning_of_a_lone_member(
     job, _ = mixed
     last = job.plan.features[-1].name
 
-    def failing(reader: RangeReader, names: Sequence[str], team: Team | None = None) -> list[Any]:
+    def failing(reader: RangeReader, names: Sequence[str], *arguments: Any) -> list[Any]:
         if last in names:
             raise DataError(("data",), "it is gone")
-        return columns(reader, names, team)
+        return columns(reader, names, *arguments)
 
     columns = RangeReader.columns
     monkeypatch.setattr(RangeReader, "columns", failing)

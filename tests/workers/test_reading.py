@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from boost_core.shard import RowRange
 from boost_core.team import Team
 from tests.workers.parquet_tables import plan_of, read_all, write, write_row_groups
 from workers import reading
-from workers.data_plan import DataPlan, TableRows
+from workers.data_plan import DataPlan, DataRequest, TableRows, plan_data
 from workers.errors import DataError
 from workers.raw_column import to_floats
 from workers.reading import RangeReader, class_indices
@@ -261,3 +262,45 @@ def test_a_file_cut_short_while_it_is_read_is_an_error(tmp_path: Path):
 def test_errors_of_what_is_done_with_the_rows_pass_through(planned: DataPlan):
     with pytest.raises(ConnectionResetError), RangeReader(planned.train, [(0, 4)]):
         raise ConnectionResetError("a member is gone")
+
+
+@pytest.mark.parametrize("ranges", [[(0, 100)], [(10, 30), (35, 100)]])
+def test_unsigned_bytes_lie_in_their_room_and_nothing_else_does(tmp_path: Path, ranges: list[RowRange]) -> None:
+    numbers = np.arange(100)
+    columns = {
+        "bytes": pa.array(numbers.astype(np.uint8)),
+        "truths": pa.array(numbers % 3 == 0),
+        "missing": pa.array(numbers.astype(np.uint8), mask=numbers == 99),
+        "signed": pa.array(numbers.astype(np.int8)),
+        "label": pa.array(numbers % 2),
+    }
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table(columns), path, row_group_size=50)
+    plan, rows = plan_of([path]), [row for start, stop in ranges for row in range(start, stop)]
+    names = ["bytes", "truths", "missing", "signed"]
+    room = np.full((4, len(rows)), 77, np.uint8)
+    with RangeReader(plan.train, ranges) as reader:
+        found = reader.columns(names, None, room)
+        for name, own, column in zip(names, room, found, strict=True):
+            values = np.concatenate([tile.floats() for tile in column.tiles()])
+            expected = columns[name].cast(pa.float64() if name != "truths" else pa.uint8()).to_numpy(False)[rows]
+            assert_array_equal(values, expected)
+            here = [np.shares_memory(tile.values, own) for tile in column.parts]
+            assert all(here) if name in ("bytes", "truths") else not all(here)
+        assert (room[3] == 77).all()
+        reader.keep(numbers[rows] != 50)
+        room[:] = 77
+        assert len(reader.columns(names, None, room)) == 4
+        assert (room == 77).all()  # rows that are left out have no place in it
+
+
+@pytest.mark.parametrize("ranges", [[(0, 40)], [(0, 20)]])
+def test_columns_are_found_behind_lists(tmp_path: Path, ranges: list[RowRange]) -> None:
+    """Where a file has more leaves than columns."""
+    lists = pa.array([{"a": row, "b": row} for row in range(40)])
+    columns = {"lists": lists, "x": np.arange(40.0), "label": np.arange(40) % 2}
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table(columns), path, row_group_size=20)
+    plan = plan_data(DataRequest((path,), None, "label", features=("x",)))
+    with RangeReader(plan.train, ranges) as reader:
+        assert reader.floats(["x"]).tolist() == [list(range(ranges[0][1]))]

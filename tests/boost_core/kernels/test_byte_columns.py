@@ -52,3 +52,34 @@ def test_marking_ends_once_there_are_more_than_the_limit(columns: Columns) -> No
     byte_columns.mark(rows, np.array([1, 0]), 200, 0, 2, seen)
     assert np.flatnonzero(seen[0]).tolist() == [255]
     assert seen[1].sum() > 200
+
+
+def tables() -> dict[str, np.ndarray]:
+    entries = np.arange(byte_columns.ENTRIES)
+
+    def stays(n: int) -> np.ndarray:
+        return entries - np.searchsorted(np.arange(7, 7 + 5 * n, 5), entries, side="right")
+
+    return {
+        "as they are": entries,
+        "one bin": np.zeros(byte_columns.ENTRIES),
+        "the last begins one": entries == 255,
+        "a window": np.clip(entries, 3, 90) - 3,
+        "few stays": stays(3),
+        "most stays": stays(byte_columns.MOST_STAYS),
+        "more stays": stays(byte_columns.MOST_STAYS + 1),
+        "a step of two": entries - (entries < 9) * (entries > 0),
+        "not from 0": np.minimum(entries + 1, 255),
+        "not in order": entries[::-1],
+    }
+
+
+@pytest.mark.parametrize("name", tables())
+def test_any_table_is_looked_up(name: str) -> None:
+    table = tables()[name].astype(np.uint8)
+    values = np.random.default_rng(1).integers(0, 256, byte_columns.TILE + 33).astype(np.uint8)
+    values[: byte_columns.ENTRIES] = np.arange(byte_columns.ENTRIES)
+    rows = np.stack([values, values])
+    byte_columns.look_up(rows, np.array([1]), table[np.newaxis], 0, 1)
+    assert rows[0].tolist() == values.tolist()
+    assert rows[1].tolist() == table[values].tolist()
