@@ -32,7 +32,7 @@ from boost_core.tree_steps import (
     start_tree,
 )
 
-ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(7)  # entries of control
+ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(7)  # entries of control; LARGE follows SMALL
 NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
 CONTROL_FIELDS = 7
 NO_SLOT = -1
@@ -68,7 +68,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     taken[:] = 0
     slots[0], taken[0] = 0, 1
     if tree.gains.shape[0] > 1:
-        control[ACTION] = ROOT
+        control[ACTION], control[SMALL], control[SMALL_SLOT] = ROOT, 0, 0
         _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
@@ -140,13 +140,6 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
         feature, cut = cut_of(tree, leaf, table[2])
         sizes = divide(order, table[0][feature], segment, cut, scratch[segment[0] : segment[1]])
         divided[block, 0], divided[block, 1] = sizes
-    elif control[ACTION] == ROOT:
-        began = read_clock(times)
-        _build(hists[0], table, gains, order[: tree.segments[0, 1]], lanes, parts)
-        built = read_clock(times)
-        _search(objective, hists[0], table, tree.sums[0], features, found[block, 0])
-        times[HISTOGRAMS] += built - began
-        times[SEARCH] += read_clock(times) - built
     else:
         _children(
             objective,
@@ -248,25 +241,24 @@ def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-d
 
 @step
 def _children(objective, table, gains, order, hists, tree, control, lanes, parts, found, times):  # type: ignore[no-untyped-def]
-    """A block's part of both children's histograms, and the best cut in it (found: OUT)."""
+    """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
-    small, large = control[SMALL], control[LARGE]
-    small_hist, large_hist = hists[control[SMALL_SLOT]], hists[control[LARGE_SLOT]]
-    rows = order[tree.segments[small, 0] : tree.segments[small, 1]]
-    features = parts[0]
-    _build(small_hist, table, gains, rows, lanes, parts)
-    if control[SUBTRACT] == 1:
+    features, n_leaves = parts[0], 1 if control[ACTION] == ROOT else 2
+    for place in range(n_leaves):  # in one loop: every further call of _build takes a second to compile
+        leaf, hist = control[SMALL + place], hists[control[SMALL_SLOT + place]]
+        if place == 0 or control[SUBTRACT] == 0:
+            _build(hist, table, gains, order[tree.segments[leaf, 0] : tree.segments[leaf, 1]], lanes, parts)
+            continue
+        small_hist = hists[control[SMALL_SLOT]]
         for j in features:
             start, stop = table[1][j], table[1][j + 1]
-            large_flat, small_flat = large_hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
+            large_flat, small_flat = hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
             for k in range(large_flat.shape[0]):
                 large_flat[k] -= small_flat[k]
-    else:
-        rows = order[tree.segments[large, 0] : tree.segments[large, 1]]
-        _build(large_hist, table, gains, rows, lanes, parts)
     built = read_clock(times)
-    _search(objective, small_hist, table, tree.sums[small], features, found[0])
-    _search(objective, large_hist, table, tree.sums[large], features, found[1])
+    for place in range(n_leaves):
+        hist, sums = hists[control[SMALL_SLOT + place]], tree.sums[control[SMALL + place]]
+        _search(objective, hist, table, sums, features, found[place])
     times[HISTOGRAMS] += built - began
     times[SEARCH] += read_clock(times) - built
 

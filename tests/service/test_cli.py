@@ -19,12 +19,14 @@ from tests.service.polling import wait_until
 from tests.service.tables_of_data import CLASSES, FEATURES, request
 
 COMMAND = [sys.executable, "-m", "service.cli"]
+PATIENCE = 240  # seconds of a command: where both processors compile other things, one that compiles takes two minutes
 
 
 def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False, env=environment)
+    options: Any = {"capture_output": True, "text": True, "check": False}
+    return subprocess.run(command, cwd=cwd, timeout=PATIENCE, env=environment, **options)
 
 
 def one_object(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
