@@ -25,8 +25,8 @@ PATIENCE = 240  # seconds of a command: where both processors compile other thin
 def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [*COMMAND, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
-    options: Any = {"capture_output": True, "text": True, "check": False}
-    return subprocess.run(command, cwd=cwd, timeout=PATIENCE, env=environment, **options)
+    options: Any = {"capture_output": True, "text": True, "cwd": cwd, "timeout": PATIENCE}
+    return subprocess.run(command, check=False, env=environment, **options)
 
 
 def one_object(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
