@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from boost_core import bundles, growth, lone_growth, team
+from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.collective import Alone
 from boost_core.training import TrainingResult
 from boost_core.tree import Tree
@@ -20,6 +21,7 @@ from tests.builders import (
     forest_arrays,
     gain_matrix_of,
     make_table,
+    member_data,
     nested_tree,
     random_codes,
     reference_options,
@@ -27,6 +29,7 @@ from tests.builders import (
     shard_of,
     shared_figures,
     train_alone,
+    train_member,
 )
 from tests.reference import Options
 
@@ -169,6 +172,29 @@ def test_small_gains_beside_large_ones_follow_the_oracle(eager_threads: None, se
         assert tree.nodes.shape[0] == len(wanted.leaves) - 1
         for number, leaf in enumerate(wanted.leaves):
             assert np.flatnonzero(tree.leaf_of_row == number).tolist() == sorted(leaf.rows)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", sorted(ALGORITHMS.keys() - {"adaboost_mr"}))  # which learns label sets only
+def test_features_counted_together_give_every_algorithms_model(
+    monkeypatch: pytest.MonkeyPatch, name: str, weighted: bool
+):
+    """Joint bins without rows are passed over, so every gain matrix must count its rows."""
+    table = make_table(150, 6, 2 if ALGORITHMS[name].refusal(3) else 3, seed=1)
+    binned = bin_table(replace(table, X=np.round(table.X)))
+    data = member_data(binned)
+    if weighted:
+        copies = np.random.default_rng(0).integers(1, 9, 150)
+        mass = np.bincount(table.labels, copies).astype(np.int64)
+        data = replace(data, train=replace(data.train, copies=copies), class_counts=mass)
+    for kind in ALGORITHMS[name].weak_learners:
+        config = resolve_config({"algorithm": {"name": name, "weak_learner": {"kind": kind}}, "rounds": 4})
+        with monkeypatch.context() as patched:
+            patched.setattr(bundles, "ROOM_BYTES", 0)
+            wanted = facts(train_member(data, config, Alone()))
+        with monkeypatch.context() as patched:
+            patched.setattr(bundles, "ROWS_AN_ADDITION", 0)
+            assert facts(train_member(data, config, Alone())) == wanted, kind
 
 
 def test_a_tree_stays_as_it_is_while_others_of_its_and_of_other_shapes_grow():
