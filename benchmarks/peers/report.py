@@ -38,16 +38,16 @@ def summary(name: str, results: Results, failures: dict[str, str]) -> dict[str, 
 def as_table(told: dict[str, Any]) -> Table:
     """A line a peer, then Edgewise's moments."""
     table = Table(title=f"{told['set']}: test error and seconds of training", title_justify="left")
-    for head in ("who", "settings", "error %", "s", "s with compilation", "load"):
+    for head in ("who", "settings", "error %", "s", "processor s", "s with compilation", "load"):
         table.add_column(head, justify="left" if head in {"who", "settings"} else "right")
     for name, peer in PEERS.items():
         if (result := told["peers"].get(name)) is not None:
             who = f"{name} (best)" if name == told["best_peer"] else name
-            table.add_row(
-                who, peer.settings, f"{100 * result['error']:.2f}", f"{result['seconds']:.2f}", "", load_of(result)
-            )
+            processor = f"{result['processor_seconds']:.2f}" if "processor_seconds" in result else ""
+            figures = (f"{100 * result['error']:.2f}", f"{result['seconds']:.2f}", processor)
+            table.add_row(who, peer.settings, *figures, "", load_of(result))
         else:
-            table.add_row(name, peer.settings, told["missing"].get(name, "not run"), "", "", "")
+            table.add_row(name, peer.settings, told["missing"].get(name, "not run"), "", "", "", "")
     for row in _own_rows(told):
         table.add_row(*row)
     return table
@@ -56,14 +56,14 @@ def as_table(told: dict[str, Any]) -> Table:
 def _own_rows(told: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     own = told.get(EDGEWISE)
     if own is None:
-        yield EDGEWISE, "", told["missing"].get(EDGEWISE, "not run"), "", "", ""
+        yield EDGEWISE, "", told["missing"].get(EDGEWISE, "not run"), "", "", "", ""
         return
     moments = {"at the best peer's error": own.get("reached"), "lowest": own["lowest"], "all rounds": own["last"]}
     for moment, at in moments.items():
         if at is None:
-            yield f"{EDGEWISE}, {moment}", "", "never", "", "", ""
+            yield f"{EDGEWISE}, {moment}", "", "never", "", "", "", ""
         else:
-            figures = (f"{100 * at['error']:.2f}", f"{at['seconds']:.2f}", f"{at['total_seconds']:.2f}")
+            figures = (f"{100 * at['error']:.2f}", f"{at['seconds']:.2f}", "", f"{at['total_seconds']:.2f}")
             yield f"{EDGEWISE}, {moment}", f"round {at['round']}", *figures, load_of(own)
 
 
