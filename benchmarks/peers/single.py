@@ -21,8 +21,8 @@ PREPARATION = ("read", "bin")  # phases that come before rounds, besides compila
 
 
 def run_peer(peer: Peer, data: Path, name: str, threads: int) -> dict[str, Any]:
-    """Seconds of training, of all threads' processor time in it, and the test rows' error, a fraction. Where others share
-    the machine, processor seconds over threads are what training would at least have taken alone."""
+    """Seconds of training, of all threads' processor time in it, and the test rows' error, a fraction. Where others
+    share the machine, processor seconds over threads are what training would at least have taken alone."""
     train, test, n_classes = load(data, name)
     peer.load()
     started, used = time.perf_counter(), time.process_time()
