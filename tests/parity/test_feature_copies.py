@@ -100,7 +100,7 @@ def test_tables_of_cells_that_mostly_repeat(
     table.X[:, 3:25][np.random.default_rng(2).random((220, 22)) < 0.9] = 1.0
     binned = bin_table(table)
     fours, left = CommonBins(binned.codes).fours(np.arange(30))
-    assert (len(fours) >= 4) and (len(left) >= 4)
+    assert min(len(fours), len(left)) >= 4
     algorithm = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 9}, **sampling}
     config = resolve_config({"algorithm": algorithm, "rounds": 6, "seed": 1})
     for result in Gang(binned, spread_rows(220, 3, seed=4)).train(config, threads=threads):
