@@ -185,9 +185,9 @@ class _Growing:
         member, features = self.member, self._features
 
         def fill(begin: int, end: int) -> None:
-            self.way.fill(self.front, chosen, hists, features[begin:end])
+            self.way.fill(self.front, chosen, hists, begin, end)
 
-        member.team.over(len(features), self.way.work + hists[0].size * chosen.shape[0], fill, HISTOGRAMS)
+        member.team.over(self.way.n_columns, self.way.work + hists[0].size * chosen.shape[0], fill, HISTOGRAMS)
 
         def part(begin: int, end: int) -> Integers:
             found = np.zeros((2 * chosen.shape[0], RECORD_FIELDS), np.int64)

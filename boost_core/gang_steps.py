@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.bundles import add_columns
+from boost_core.common_bins import add_uncommon
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import left_sums, room_for_sides, search_next
 from boost_core.gain_matrix import absolute_sum
@@ -203,15 +204,17 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def build(rows, bounds, slots, bins, gains, bin_start, parts, bundles, lanes, count, hists):  # type: ignore[no-untyped-def]
+def build(rows, bounds, slots, bins, gains, bin_start, parts, bundles, rest, lanes, count, hists):  # type: ignore[no-untyped-def]
     """hists[slots[e]] (OUT, [n_bins, padded]) for some features: histograms of lists of rows.
 
     rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: flat, [n, padded];
-    bin_start as in Binning; parts, bundles, count: see bundles.add_columns.
+    bin_start as in Binning; parts, bundles, count: see bundles.add_columns; rest = (fours, common) of further features:
+    see common_bins.add_uncommon.
     """
     for e in range(bounds.shape[0]):
-        listed = rows[bounds[e, 0] : bounds[e, 1]]
-        add_columns(bins, listed, gains, bin_start, parts, bundles, lanes, count, hists[slots[e]].reshape(-1))
+        listed, totals = rows[bounds[e, 0] : bounds[e, 1]], hists[slots[e]].reshape(-1)
+        add_columns(bins, listed, gains, bin_start, parts, bundles, lanes, count, totals)
+        add_uncommon(bins, listed, gains, bin_start, rest[0], rest[1], lanes, totals)
 
 
 @kernel

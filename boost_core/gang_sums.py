@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_empty
 from boost_core.bundles import Bundles, Bundling, bundles_of
 from boost_core.collective import Collective
+from boost_core.common_bins import NO_FOURS, CommonBins
 from boost_core.cut import FeatureSlices, Offer, slice_bins
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_steps import PARENT, SMALL, Frontier, build, spread
@@ -62,12 +63,16 @@ class SliceSums(Protocol):
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Whatever has to travel for the smaller children of the chosen candidates."""
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
-        """The smaller children's histograms, in their slots, of some features that are offered in the slice."""
+    @property
+    def n_columns(self) -> int:
+        """Parts of the slice's histograms, what is offered of it."""
+
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, begin: int, end: int) -> None:
+        """The smaller children's histograms, in their slots, of some columns."""
 
     @property
     def work(self) -> int:
-        """Element operations that `fill` takes for all features of the slice, besides writing the histograms."""
+        """Element operations that `fill` takes for all columns, besides writing the histograms."""
 
 
 def worth_copies(n_rows: int, n_features: int, n_bins: int, width: int, max_leaves: int) -> bool:
@@ -98,6 +103,7 @@ class ReducedHistograms:
         """What is not offered is neither built nor sent, and each member gets a like part of the rest."""
         collective = self._place.collective
         self._offer, self.slices = offer, slice_bins(offer.bin_start, collective.rank, collective.size)
+        self._own = offer.within(*self.slices.own)
         self._bundles: Bundles | None = None
 
     def begin(self, gains: GainMatrix) -> int:
@@ -116,9 +122,13 @@ class ReducedHistograms:
         summed = self._place.collective.reduce_scatter(local, self.slices.bins, self._n_used)
         self._summed = np.ascontiguousarray(summed)
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
-        origin = int(self.slices.bins[self.slices.rank])
-        spread(self._summed, front.slots[chosen[:, SMALL]], hists, self._offer.bin_start, origin, features)
+    @property
+    def n_columns(self) -> int:
+        return len(self._own)
+
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, begin: int, end: int) -> None:
+        slots, origin = front.slots[chosen[:, SMALL]], int(self.slices.bins[self.slices.rank])
+        spread(self._summed, slots, hists, self._offer.bin_start, origin, self._own[begin:end])
 
     @property
     def work(self) -> int:
@@ -136,7 +146,9 @@ class ReducedHistograms:
         def part(begin: int, end: int) -> None:
             (first, single, bundle), (last, last_single, last_bundle) = columns[[begin, end]].tolist()
             parts = (features[first:last], self._singles[single:last_single], (bundle, last_bundle), self._joint)
-            build(order, bounds, slots, bins, self._gains, bin_start, parts, bundles, self._lanes, count, local)
+            build(
+                order, bounds, slots, bins, self._gains, bin_start, parts, bundles, NO_FOURS, self._lanes, count, local
+            )
 
         n_columns = len(columns) - 1
         n_rows = int((bounds[:, 1] - bounds[:, 0]).sum())
@@ -164,7 +176,7 @@ class FeatureCopies:
         self._bins = np.empty((stop - start, int(self._starts[-1])), np.uint8)
         for rank, flat in enumerate(collective.all_to_all(parts)):
             self._bins[:, self._starts[rank] : self._starts[rank + 1]] = flat.reshape(stop - start, rows_of[rank])
-        self._no_bundles = bundles_of([], self._bins, np.empty(0, np.int64))
+        self._no_bundles, self._common = bundles_of([], self._bins, np.empty(0, np.int64)), CommonBins(self._bins)
 
     def offer(self, offer: Offer) -> None:
         """Each member keeps its features, of which it builds what is offered."""
@@ -172,7 +184,8 @@ class FeatureCopies:
         self.slices = FeatureSlices(self._features, offer.bin_start[self._features], rank)
         start, stop = self.slices.own
         self._bin_start = offer.bin_start[start : stop + 1] - offer.bin_start[start]
-        self._n_offered = len(offer.within(start, stop))
+        offered = offer.within(start, stop) - start
+        self._n_offered, (self._fours, self._singles) = len(offered), self._common.fours(offered)
 
     def begin(self, gains: GainMatrix) -> int:
         self._lanes: Lanes = lanes_for(gains.n_channels + 1)
@@ -207,11 +220,17 @@ class FeatureCopies:
         ends = np.cumsum(np.sum([message[:n] for message in gathered], axis=0, dtype=np.int64))
         self._bounds = np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1)
 
-    def fill(self, front: Frontier, chosen: Integers, hists: Integers, features: Integers) -> None:
-        slots, own = front.slots[chosen[:, SMALL]], features - self.slices.own[0]
-        parts = (own, own, (0, 0), self._joint)
-        table = (self._bins, self._gains, self._bin_start, parts, self._no_bundles, self._lanes, hists.shape[2] - 1)
-        build(self._rows, self._bounds, slots, *table, hists)
+    @property
+    def n_columns(self) -> int:
+        """A four is one, of the others each."""
+        return len(self._fours) + len(self._singles)
+
+    def fill(self, front: Frontier, chosen: Integers, hists: Integers, begin: int, end: int) -> None:
+        slots, n_fours = front.slots[chosen[:, SMALL]], len(self._fours)
+        singles = self._singles[max(begin - n_fours, 0) : max(end - n_fours, 0)]
+        parts, rest = (singles, singles, (0, 0), self._joint), (self._fours[begin:end], self._common.common)
+        table = (self._bins, self._gains, self._bin_start, parts, self._no_bundles, rest)
+        build(self._rows, self._bounds, slots, *table, self._lanes, hists.shape[2] - 1, hists)
 
     @property
     def work(self) -> int:

@@ -16,6 +16,7 @@ from boost_core.algorithms.multiclass_adaboost import SAMPLES_A_ROW
 from boost_core.binning import SAMPLE_ROWS
 from boost_core.bundles import CODE_BYTES, MOST_JOINT, ROOM_BYTES
 from boost_core.catalogue import ALGORITHMS
+from boost_core.common_bins import SAMPLED
 from boost_core.config import TrainingConfig
 from boost_core.gang_sums import worth_copies
 from boost_core.intrinsics import width_for
@@ -142,10 +143,12 @@ def estimate(facts: DataFacts) -> Need:
 
 
 def _copied_bytes(facts: DataFacts) -> int:
-    """Bins of a wide table that members of a gang hold besides their own rows' (boost_core/gang_sums.py)."""
+    """Bins of a wide table that members of a gang hold besides their own rows' (boost_core/gang_sums.py), and a sample
+    of them (boost_core/common_bins.py)."""
     n_bins = facts.n_features * (facts.config.max_bins + 1)
     shape = (facts.n_train, facts.n_features, n_bins, _padded(facts), _leaves(facts.config))
-    return facts.n_train * facts.n_features if not facts.sparse and worth_copies(*shape) else 0
+    cells = (facts.n_train + min(SAMPLED, facts.n_train)) * facts.n_features
+    return cells if not facts.sparse and worth_copies(*shape) else 0
 
 
 def _shared_row_bytes(facts: DataFacts) -> int:

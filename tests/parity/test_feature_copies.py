@@ -7,6 +7,7 @@ import pytest
 
 from boost_core import gang_growth, team
 from boost_core.catalogue import resolve_config
+from boost_core.common_bins import CommonBins
 from boost_core.gang_sums import WIDE_BINS, worth_copies
 from tests import reference
 from tests.builders import CONFIGURATIONS, bin_table, config_for, make_table, nested_tree, train_alone
@@ -85,6 +86,24 @@ def test_weak_learners_of_several_trees_and_offered_features(copies: None, weak_
     config = resolve_config({"algorithm": algorithm, "rounds": 8, "seed": 3})
     binned = bin_table(make_table(120, 6, 4, seed=5))
     for result in Gang(binned, spread_rows(120, 3, seed=1)).train(config):
+        assert facts(result) == facts(train_alone(binned, config))
+
+
+@pytest.mark.parametrize("sampling", [{}, {"feature_fraction": 0.4}, {"row_fraction": 0.5}])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_of_cells_that_mostly_repeat(
+    copies: None, monkeypatch: pytest.MonkeyPatch, sampling: dict[str, float], threads: int
+):
+    """Most features' histograms are those of fours, whose rows in the commonest bins are not added."""
+    monkeypatch.setattr(team, "INLINE_WORK", -1)
+    table = make_table(220, 30, 4, seed=7)
+    table.X[:, 3:25][np.random.default_rng(2).random((220, 22)) < 0.9] = 1.0
+    binned = bin_table(table)
+    fours, left = CommonBins(binned.codes).fours(np.arange(30))
+    assert min(len(fours), len(left)) >= 4
+    algorithm = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 9}, **sampling}
+    config = resolve_config({"algorithm": algorithm, "rounds": 6, "seed": 1})
+    for result in Gang(binned, spread_rows(220, 3, seed=4)).train(config, threads=threads):
         assert facts(result) == facts(train_alone(binned, config))
 
 

@@ -32,8 +32,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     plain = gang_sums.build
 
     def noting(*state: Any) -> None:
-        bounds, features = state[1], state[6][0]
-        found.extend((len(features), int(stop - start)) for start, stop in bounds)
+        bounds, features, fours = state[1], state[6][0], state[8][0]
+        found.extend((len(features) + fours.size, int(stop - start)) for start, stop in bounds)
         plain(*state)
 
     monkeypatch.setattr(gang_sums, "build", noting)
