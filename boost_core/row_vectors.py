@@ -6,6 +6,7 @@ take WIDTH numbers at a time. Nothing outside the row is touched: its neighbours
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from boost_core.vector_code import (
     vector_of,
 )
 
+WIDTHS = (WIDTH, WIDTH // 2, WIDTH // 4, WIDTH // 8)  # of vectors along a row
+
 
 class _Sum:
     """A sum over a row, kept in a vector and a number."""
@@ -34,14 +37,14 @@ class _Sum:
     def __init__(self, builder: Any, number: Any) -> None:
         once: Any = cgutils.alloca_once_value  # without types in Numba
         self._builder = builder
-        self._sums = {width: once(builder, ir.Constant(vector_of(number, width), None)) for width in (1, WIDTH)}
+        self._sums = {width: once(builder, ir.Constant(vector_of(number, width), None)) for width in WIDTHS}
 
     def add(self, vector: Any, width: int) -> None:
         self._builder.store(self._builder.add(self._builder.load(self._sums[width]), vector), self._sums[width])
 
     def value(self) -> Any:
-        parts = [total_of(self._builder, self._builder.load(place), width) for width, place in self._sums.items()]
-        return self._builder.add(*parts)
+        parts = (total_of(self._builder, self._builder.load(place), width) for width, place in self._sums.items())
+        return reduce(self._builder.add, parts)
 
 
 def _add_row_compiled(typingctx: Any, values: Any, at: Any, added: Any, first: Any, n: Any) -> Any:
@@ -118,7 +121,7 @@ def _negate_row_plain(into: Any, at: int, values: Any, first: int, n: int) -> in
 def _add_row_watched_compiled(
     typingctx: Any, values: Any, at: Any, added: Any, first: Any, n: Any, own: Any, greatest: Any
 ) -> Any:
-    """As add_row; returns how many of the new numbers are at least number `own` of them; greatest[:n] (IN/OUT) =
+    """As add_row; returns whether another of the new numbers is at least number `own` of them; greatest[:n] (IN/OUT) =
     max(greatest, new numbers) but for that one. Flat arrays of one integer type, apart."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -128,31 +131,38 @@ def _add_row_watched_compiled(
         number = into.type.pointee
         own_before, own_added = (builder.load(builder.gep(start, [args[5]])) for start in (into, source))
         own_score = builder.add(own_before, own_added)
-        count = _Sum(builder, number)
+        once: Any = cgutils.alloca_once_value  # without types in Numba
+        level = once(builder, ir.Constant(INT64, 0))  # a bit for every other one that is level
+        least = ir.Constant(number, -(1 << (number.width - 1)))
 
         def step(offset: Any, width: int) -> None:
             total = builder.add(load(builder, into, offset, width), load(builder, source, offset, width))
             store(builder, total, into, offset, width)
+            lanes = ir.Constant(total.type, list(range(width)))
+            place = builder.sub(args[5], offset)
+            own_lane = spread(builder, place if number.width == 64 else builder.trunc(place, number), width)
+            is_own = builder.icmp_signed("==", lanes, own_lane)
             reached = builder.icmp_signed(">=", total, spread(builder, own_score, width))
-            count.add(builder.zext(reached, total.type), width)
-            lanes = ir.Constant(vector_of(INT64, width), list(range(width)))
-            is_own = builder.icmp_signed("==", lanes, spread(builder, builder.sub(args[5], offset), width))
+            others = builder.bitcast(builder.and_(reached, builder.not_(is_own)), ir.IntType(width))
+            builder.store(builder.or_(builder.load(level), builder.zext(others, INT64)), level)
+            # the own one is made small: to leave its place as it is would become a masked store, which is slow
+            other = builder.select(is_own, spread(builder, least, width), total)
             top = load(builder, tops, offset, width)
-            higher = builder.and_(builder.icmp_signed(">", total, top), builder.not_(is_own))
-            store(builder, builder.select(higher, total, top), tops, offset, width)
+            higher = builder.select(builder.icmp_signed(">", other, top), other, top)
+            store(builder, higher, tops, offset, width)
 
         along(builder, args[4], step)
-        return count.value() if number.width == 64 else builder.sext(count.value(), INT64)
+        return builder.icmp_unsigned("!=", builder.load(level), ir.Constant(INT64, 0))
 
-    return types.int64(values, types.int64, added, types.int64, types.int64, types.int64, greatest), codegen
+    return types.boolean(values, types.int64, added, types.int64, types.int64, types.int64, greatest), codegen
 
 
-def _add_row_watched_plain(values: Any, at: int, added: Any, first: int, n: int, own: int, greatest: Any) -> int:
+def _add_row_watched_plain(values: Any, at: int, added: Any, first: int, n: int, own: int, greatest: Any) -> bool:
     row = values[at : at + n]
     row += added[first : first + n]
     others = [c for c in range(n) if c != own]
     greatest[others] = np.maximum(greatest[others], row[others])
-    return int((row >= row[own]).sum())
+    return bool((row[others] >= row[own]).any())
 
 
 def _magnitudes(of: Callable[[Any, Any, Any], list[Any]], description: str) -> Any:

@@ -58,9 +58,9 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         label, at = task.labels[i], i * n_columns
         first = task.leaf_of_row[i] * n_columns
-        level = add_row_watched(flat, at, payloads, first, n_columns, np.int64(label), peaks[0])
+        is_level = add_row_watched(flat, at, payloads, first, n_columns, np.int64(label), peaks[0])
         peaks[1, label] = max(peaks[1, label], -flat[at + label])
-        if level > 1:
+        if is_level:
             strict += 1
             ordinary += _is_beaten(task.scores[i], label)
     task.seen[block, 0], task.seen[block, 1] = ordinary, strict

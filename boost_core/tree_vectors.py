@@ -31,7 +31,7 @@ def _place_values_compiled(
         table, into = (
             start_of(context, builder, sig.args[place], args[place], ir.Constant(INT64, 0)) for place in (3, 5)
         )
-        found = {width: once(builder, vector_of(INT64, width)) for width in (1, WIDTH)}
+        found = {width: once(builder, vector_of(INT64, width)) for width in (1, 2, 4, WIDTH)}
 
         def gather(start: Any, offsets: Any, width: int) -> Any:
             vector: Any = ir.Constant(vector_of(ir.DoubleType(), width), ir.Undefined)

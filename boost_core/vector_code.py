@@ -16,13 +16,18 @@ INDEX = ir.IntType(32)
 
 
 def along(builder: Any, n: Any, step: Callable[[Any, int], None]) -> None:
-    """Call step(offset, width) for whole vectors of a row of n numbers, then for single numbers (width 1)."""
+    """Call step(offset, width) for whole vectors of a row of n numbers, then for halves of one, down to a single
+    number."""
     whole = builder.and_(n, ir.Constant(INT64, -WIDTH))
     ranged: Any = cgutils.for_range_slice  # without types in Numba
     with ranged(builder, ir.Constant(INT64, 0), whole, ir.Constant(INT64, WIDTH)) as (offset, _):
         step(offset, WIDTH)
-    with ranged(builder, whole, n, ir.Constant(INT64, 1)) as (offset, _):
-        step(offset, 1)
+    done, width = whole, WIDTH // 2
+    while width > 0:
+        has = builder.and_(n, ir.Constant(INT64, width))
+        with builder.if_then(builder.icmp_unsigned("!=", has, ir.Constant(INT64, 0))):
+            step(done, width)
+        done, width = builder.add(done, has), width // 2
 
 
 def start_of(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
@@ -40,12 +45,16 @@ def place_of(builder: Any, start: Any, offset: Any, width: int) -> Any:
     return builder.bitcast(pointer, vector_of(pointer.type.pointee, width).as_pointer())
 
 
+def _bytes(number: Any) -> int:
+    return 8 if isinstance(number, ir.DoubleType) else int(number.width) // 8
+
+
 def load(builder: Any, start: Any, offset: Any, width: int) -> Any:
-    return builder.load(place_of(builder, start, offset, width), align=start.type.pointee.width // 8)
+    return builder.load(place_of(builder, start, offset, width), align=_bytes(start.type.pointee))
 
 
 def store(builder: Any, vector: Any, start: Any, offset: Any, width: int) -> None:
-    builder.store(vector, place_of(builder, start, offset, width), align=start.type.pointee.width // 8)
+    builder.store(vector, place_of(builder, start, offset, width), align=_bytes(start.type.pointee))
 
 
 def spread(builder: Any, number: Any, width: int) -> Any:

@@ -18,19 +18,19 @@ from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.crew import do_part, join_parts
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GAIN_BITS, GainMatrix, Reading, ScaleLimits, add_channels, scale_limits, scale_within
+from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, add_channels, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, lanes_for
 from boost_core.jit import kernel
 from boost_core.objective import implements
 from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import NO_PAIR, UNIT, Scores
+from boost_core.weight_vectors import weigh_scores
 
 Floats = NDArray[np.float64]
 NO_OUTCOMES = np.empty(0, np.int64)
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
-LARGEST_GAIN = float(1 << GAIN_BITS)
 LN2 = 0.6931471805599453
 SHIFT, SCALE, TOTAL, SUMS = range(4)  # entries of what _Fill finds
 
@@ -89,36 +89,32 @@ def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
 def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
 
-    Returns the sum of absolute gains. A tile's gains are computed in one flat loop, since short inner loops over the
-    labels would leave most vector lanes empty; every label is first taken for a wrong one, without branches, and the
-    own label's entry is put right.
+    Returns the sum of absolute gains. A tile's gains are computed in one go, since rows of few labels would leave most
+    vector lanes empty; every label is first taken for a wrong one, without branches, and the own label's entry is put
+    right.
     """
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
-    positive = weights[1]
     negative = np.empty(TILE_ROWS * n_columns)  # of every cell of a tile
     for k in range(negative.shape[0]):
         negative[k] = weights[0, k % n_columns]
     gains = np.empty(TILE_ROWS * n_columns, np.int32)
-    own = np.empty(TILE_ROWS)
+    own, positive, own_gains = np.empty(TILE_ROWS, scores.dtype), np.empty(TILE_ROWS), np.empty(TILE_ROWS, np.int32)
     total = np.int64(0)
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
-        part = flat[tile * n_columns : stop * n_columns]
-        for k in range(part.shape[0]):
-            # a positive exponent, or more than the largest gain, can only be the own label's
-            weight = ieee_math.exp_units(min(np.float64(part[k]) - shift, 0.0)) * negative[k]
-            gains[k] = np.int32(ieee_math.round_half_even(min(weight, LARGEST_GAIN)))
+        # a positive exponent, or more than int32 holds, can only be the own label's
+        weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative, gains)
         for i in range(tile, stop):
-            own[i - tile] = -np.float64(scores[i, max(targets[i], 0)])
-        for k in range(stop - tile):
-            own[k] = ieee_math.exp_units(min(own[k] - shift, 0.0))
+            target = max(targets[i], 0)
+            own[i - tile], positive[i - tile] = -scores[i, target], weights[1, target]
+        weigh_scores(own, 0, stop - tile, shift, positive, own_gains)
         for i in range(tile, stop):
             row, first = i * n_padded, (i - tile) * n_columns
             row_mass = negate_row(out, row, gains, first, n_columns)
             target = targets[i]
             if target >= 0:
-                gain = ieee_math.round_half_even(own[i - tile] * positive[target])
+                gain = np.int64(own_gains[i - tile])
                 out[row + target] = gain
                 row_mass += gain - np.int64(gains[first + target])
             out[row + n_columns] = 1
@@ -150,7 +146,7 @@ def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
         for c in range(weights.shape[1]):
             weights[sign, c] = task.initial[sign, c] * unit
     found[block, SHIFT], found[block, SCALE] = shift, scale
-    found[block, TOTAL] = _fill(task.scores, task.targets, weights, np.float64(shift), (start, stop), values)
+    found[block, TOTAL] = _fill(task.scores, task.targets, weights, shift, (start, stop), values)
     sums = np.zeros(values.shape[1], np.int64)  # rows of `found` share cache lines, which threads would fight for
     add_channels(values.reshape(-1), start, stop, task.lanes, sums)
     for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
