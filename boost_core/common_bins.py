@@ -79,7 +79,7 @@ def _joined(code0, code1, code2, code3):  # type: ignore[no-untyped-def]
 @step
 def _list(bins, rows, four, common, listed):  # type: ignore[no-untyped-def]
     """listed (OUT): a row and its four codes in one number, of rows that are not in the commonest bin of all four;
-    returns how many these are. No branch: X guessed wrong too often."""
+    returns how many these are. No branch: it would be guessed wrong too often."""
     codes0, codes1, codes2, codes3 = bins[four[0]], bins[four[1]], bins[four[2]], bins[four[3]]
     passed_over = _joined(common[four[0]], common[four[1]], common[four[2]], common[four[3]])
     n = np.int64(0)
