@@ -1,8 +1,9 @@
 /* The twin of boost_core/histogram.py's add_rows in C, for benchmarks.kernel: the same layout, the same passes.
 
    totals (int64 [n_bins, CHANNELS]) += gains (int32 [n_rows, CHANNELS]) of the rows, for the features of a range; bins are
-   uint8 [d, n_bin_rows]. Compiled once for a number of CHANNELS (a multiple of 4) and a TILE of rows, both known to the
-   compiler as they are to the kernel's. A vector is as wide as the machine's registers. */
+   uint8 [d, n_bin_rows]. Compiled once for a number of CHANNELS, a TILE of rows and the BLOCK_SUMS from which a block of
+   features is full, all known to the compiler as they are to the kernel's. A vector is as wide as the machine's
+   registers. */
 
 #include <stdint.h>
 
@@ -37,12 +38,20 @@ static inline __attribute__((always_inline)) void add_four(int64_t *restrict t0,
         *(wide_sum *)(t3 + c) += added;
     }
 #pragma GCC unroll 64
-    for (; c < CHANNELS; c += 4) {
+    for (; c + 4 <= CHANNELS; c += 4) {
         lane_sum added = __builtin_convertvector(*(const lane_gain *)(row + c), lane_sum);
         *(lane_sum *)(t0 + c) += added;
         *(lane_sum *)(t1 + c) += added;
         *(lane_sum *)(t2 + c) += added;
         *(lane_sum *)(t3 + c) += added;
+    }
+#pragma GCC unroll 64
+    for (; c < CHANNELS; c++) {
+        int64_t added = row[c];
+        t0[c] += added;
+        t1[c] += added;
+        t2[c] += added;
+        t3[c] += added;
     }
 }
 
@@ -52,13 +61,15 @@ static inline __attribute__((always_inline)) void add_one(int64_t *restrict tota
     for (; c + WIDE <= CHANNELS; c += WIDE)
         *(wide_sum *)(total + c) += __builtin_convertvector(*(const wide_gain *)(row + c), wide_sum);
 #pragma GCC unroll 64
-    for (; c < CHANNELS; c += 4)
+    for (; c + 4 <= CHANNELS; c += 4)
         *(lane_sum *)(total + c) += __builtin_convertvector(*(const lane_gain *)(row + c), lane_sum);
+#pragma GCC unroll 64
+    for (; c < CHANNELS; c++) total[c] += row[c];
 }
 
-void add_rows(const uint8_t *restrict bins, int64_t n_bin_rows, const int32_t *restrict rows, int64_t n_rows,
-              const int32_t *restrict gains, const int64_t *restrict bin_start, int64_t first, int64_t stop,
-              int64_t *restrict totals) {
+static void add_block(const uint8_t *restrict bins, int64_t n_bin_rows, const int32_t *restrict rows, int64_t n_rows,
+                      const int32_t *restrict gains, const int64_t *restrict bin_start, int64_t first, int64_t stop,
+                      int64_t *restrict totals) {
     for (int64_t tile_start = 0; tile_start < n_rows; tile_start += TILE) {
         int64_t tile_stop = tile_start + TILE < n_rows ? tile_start + TILE : n_rows;
         int64_t j = first;
@@ -82,5 +93,17 @@ void add_rows(const uint8_t *restrict bins, int64_t n_bin_rows, const int32_t *r
                 add_one(base + (int64_t)codes[i] * CHANNELS, gains + i * CHANNELS);
             }
         }
+    }
+}
+
+void add_rows(const uint8_t *restrict bins, int64_t n_bin_rows, const int32_t *restrict rows, int64_t n_rows,
+              const int32_t *restrict gains, const int64_t *restrict bin_start, int64_t first, int64_t stop,
+              int64_t *restrict totals) {
+    for (int64_t start = first; start < stop;) {
+        int64_t end = start;
+        while (end < stop && (end < start + 4 || (bin_start[end] - bin_start[start]) * CHANNELS < BLOCK_SUMS))
+            end = end + 4 < stop ? end + 4 : stop;
+        add_block(bins, n_bin_rows, rows, n_rows, gains, bin_start, start, end, totals);
+        start = end;
     }
 }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.histogram import TILE_CHANNELS
+from boost_core.histogram import BLOCK_SUMS, TILE_CHANNELS
 
 SOURCE = Path(__file__).with_suffix(".c")
 COMPILER = "gcc"
@@ -30,7 +30,8 @@ class Twin:
 
     def __init__(self, n_padded: int, folder: Path) -> None:
         library = folder / f"twin_{n_padded}.so"
-        sizes = (f"-DCHANNELS={n_padded}", f"-DTILE={max(TILE_CHANNELS // n_padded, 1)}")
+        tile = max(TILE_CHANNELS // n_padded, 1)
+        sizes = (f"-DCHANNELS={n_padded}", f"-DTILE={tile}", f"-DBLOCK_SUMS={BLOCK_SUMS}")
         if not library.exists():  # loaded already: two shapes may have as many channels
             subprocess.run([COMPILER, *FLAGS, *sizes, "-o", str(library), str(SOURCE)], check=True)
         self._add_rows = ctypes.CDLL(str(library)).add_rows

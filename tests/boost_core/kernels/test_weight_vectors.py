@@ -1,4 +1,4 @@
-"""Weights of the exponential loss by vector instructions: the bits of ieee_math, at every length around the vectors'."""
+"""Weights of the exponential loss by vector instructions: the bits of ieee_math, at all lengths around the vectors'."""
 
 import numpy as np
 import pytest
