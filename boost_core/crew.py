@@ -25,7 +25,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
-from boost_core.native_calls import borrowed, call_of, replace_if
+from boost_core.native_calls import LEADER, borrowed, call_address, call_of, replace_if
 from boost_core.objective import implementation
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 
@@ -116,7 +116,7 @@ def join_parts(task: Any) -> None:
 
 @step
 def _do_blocks(crew, n_threads, edges, task, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of a task while there are any; helper: its number, -1 for the leader."""
+    """Do blocks of a task while there are any; helper: its number, or LEADER."""
     n_blocks = edges.shape[0] - 1
     first = first_of(helper + 1, n_threads, n_blocks)
     block = claim(crew, n_blocks, first)
@@ -134,8 +134,9 @@ def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
     began = read_clock(times)
     publish(crew)
     threads = n_threads(posts)
-    invite(posts, call_of(_do_blocks, (crew, threads, edges, task)))
-    _do_blocks(crew, threads, edges, task, np.int64(-1))
+    call = call_of(_do_blocks, (crew, threads, edges, task))
+    invite(posts, call)
+    call_address(call[0], call[1], LEADER)  # as helpers do: compiled once
     await_all(crew, edges.shape[0] - 1)
     withdraw(posts)
     join_parts(task)

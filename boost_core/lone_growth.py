@@ -19,7 +19,7 @@ from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
 from boost_core.jit import kernel, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
-from boost_core.native_calls import borrowed, call_of
+from boost_core.native_calls import LEADER, borrowed, call_address, call_of
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
@@ -56,9 +56,9 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     table, gains, work, tree = borrowed((table, gains, work, tree))
     order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, times = work
     began = read_clock(times)
-    theirs = (order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, helpers_times)
     gather(crew)
-    call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
+    times_of = (times, helpers_times)
+    call = call_of(_do_blocks, (crew, n_threads(posts), edges, objective, table, gains, work, times_of, tree, lanes))
     invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
@@ -67,18 +67,19 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
+    n_blocks = edges.shape[0] - 1
     if tree.gains.shape[0] > 1:
         control[ACTION], control[SMALL], control[SMALL_SLOT] = ROOT, 0, 0
-        _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        _share(crew, posts, call, n_blocks)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, control)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
-            _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+            _share(crew, posts, call, n_blocks)
             for place in range(2):
                 _combine(
                     tree,
@@ -99,38 +100,38 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
 
 
 @step
-def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has had no more for a while."""
+def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, tree, lanes, helper):  # type: ignore[no-untyped-def]
+    """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
+
+    times_of: the leader's times and the helpers'. All threads come here by way of a native call, so that what they do
+    is compiled into one place of `grow` alone.
+    """
     n_blocks, idle = edges.shape[0] - 1, 0
     first = first_of(helper + 1, n_threads, n_blocks)
-    while idle < PATIENCE and not dismissed(crew):
+    patience, times = (1, times_of[0]) if helper == LEADER else (PATIENCE, times_of[1])
+    while idle < patience and not dismissed(crew):
         block = claim(crew, n_blocks, first)
         if block == NOTHING:
             idle += 1
         else:
             idle = 0
-            _do_block(block, edges, objective, table, gains, work, tree, lanes)
+            _do_block(block, edges, objective, table, gains, work, times, tree, lanes)
             finish(crew)
 
 
 @step
-def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
-    n_blocks = edges.shape[0] - 1
     publish(crew)
     invite(posts, call)
-    block = claim(crew, n_blocks, 0)
-    while block != NOTHING:
-        _do_block(block, edges, objective, table, gains, work, tree, lanes)
-        finish(crew)
-        block = claim(crew, n_blocks, 0)
+    call_address(call[0], call[1], LEADER)
     await_all(crew, n_blocks)
 
 
 @step
-def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, joint, _, _, control, found, divided, times = work
+    order, scratch, _, hists, joint, _, _, control, found, divided, _ = work
     features = table[4][edges[block, 0] : edges[block + 1, 0]]
     parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
     if control[ACTION] == DIVIDE:
@@ -174,15 +175,13 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 
 @step
-def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, control):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
-    order, scratch, _, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
-    n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
-    _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+    _share(crew, posts, call, n_blocks)
     return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
 
 
