@@ -65,5 +65,8 @@ COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck":
 kernel = compiled(**COMMON)
 # What only other kernels call: nor a wrapper for Python, which for tuples of many arrays takes longer than the code.
 step = compiled(**COMMON, no_cpython_wrapper=True)
+# A step with one place where it is called: it becomes a part of what calls it before types are found. Every kernel
+# optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
+part = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
 inner = compiled(**COMMON, forceinline=True)

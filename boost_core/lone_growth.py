@@ -17,7 +17,7 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
-from boost_core.jit import kernel, step
+from boost_core.jit import kernel, part, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import LEADER, borrowed, call_address, call_of
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
@@ -128,7 +128,7 @@ def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     await_all(crew, n_blocks)
 
 
-@step
+@part
 def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
     order, scratch, _, hists, joint, _, _, control, found, divided, _ = work
@@ -166,7 +166,7 @@ def _row_bounds(segment, n_blocks):  # type: ignore[no-untyped-def]
     return bounds
 
 
-@step
+@part
 def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     """control (OUT): the leaf to split; returns whether there is one."""
     control[ACTION] = DIVIDE
@@ -174,7 +174,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     return control[LEAF] >= 0
 
 
-@step
+@part
 def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, control):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
     segment = tree.segments[control[LEAF]]
@@ -185,7 +185,7 @@ def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, c
     return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
 
 
-@step
+@part
 def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     """Say what is to be built and searched for the children of the leaf that was split (control: OUT); new: the right
     one."""
@@ -231,14 +231,14 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     return slot
 
 
-@step
+@part
 def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of a block of features over the rows; parts: see add_columns."""
     count = gains[1].shape[0] - 1
     add_columns(table[0], rows, gains[0], table[1], parts, table[6], lanes, count, hist.reshape(-1))
 
 
-@step
+@part
 def _children(objective, table, gains, order, hists, tree, control, lanes, parts, found, times):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
@@ -262,12 +262,12 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     times[SEARCH] += read_clock(times) - built
 
 
-@step
+@part
 def _search(objective, hist, table, sums, features, found):  # type: ignore[no-untyped-def]
     search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, found)
 
 
-@step
+@part
 def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
     """What the leaf's best cut gains. What is more than rounding of all rows is more than that of its own, so these are
     hardly ever added up."""
