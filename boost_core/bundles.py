@@ -16,7 +16,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import add_lanes, width_of
-from boost_core.jit import kernel, part, step
+from boost_core.jit import bare_kernel, part
 
 Integers = NDArray[np.int64]
 MOST_JOINT = 256  # joint bins of a bundle: their codes are bytes
@@ -157,7 +157,7 @@ def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, tota
         add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals)
 
 
-@kernel
+@bare_kernel
 def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains (flat) of the rows, for the features of bundles span[0]..span[1].
 

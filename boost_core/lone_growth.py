@@ -17,9 +17,9 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
-from boost_core.jit import kernel, part, step
+from boost_core.jit import bare_kernel, bare_step, part
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
-from boost_core.native_calls import LEADER, borrowed, call_address, call_of
+from boost_core.native_calls import LEADER, call_address, call_of
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
@@ -41,7 +41,7 @@ DIVIDED_FIELDS = FOUND_FIELDS = 8
 WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
-@kernel
+@bare_kernel
 def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
     """Grow a tree, with whoever waits at the posts.
 
@@ -50,11 +50,11 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     n_thresholds, has_missing, features int64 [k]: those with cuts, singles int64: of these, those in no bundle,
     bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
-    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
+    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that are divided,
+    sides int64 [n_blocks, 2, n_channels + 1 and APART more], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
     """
-    table, gains, work, tree = borrowed((table, gains, work, tree))
-    order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, times = work
+    order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)
     gather(crew)
     times_of = (times, helpers_times)
@@ -74,7 +74,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, control)
+        middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
@@ -99,7 +99,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     times[KERNELS] += read_clock(times) - began
 
 
-@step
+@bare_step
 def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, tree, lanes, helper):  # type: ignore[no-untyped-def]
     """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
 
@@ -119,7 +119,7 @@ def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, 
             finish(crew)
 
 
-@step
+@bare_step
 def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     publish(crew)
@@ -131,12 +131,11 @@ def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
 @part
 def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, joint, _, _, control, found, divided, _ = work
+    order, scratch, _, hists, joint, _, _, control, found, divided, bounds, sides, _ = work
     features = table[4][edges[block, 0] : edges[block + 1, 0]]
     parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
-        bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
         segment = (bounds[block], bounds[block + 1])
         feature, cut = cut_of(tree, leaf, table[2])
         sizes = divide(order, table[0][feature], segment, cut, scratch[segment[0] : segment[1]])
@@ -152,18 +151,10 @@ def _do_block(block, edges, objective, table, gains, work, times, tree, lanes): 
             control,
             lanes,
             parts,
+            sides[block],
             found[block],
             times,
         )
-
-
-@step
-def _row_bounds(segment, n_blocks):  # type: ignore[no-untyped-def]
-    """Where the blocks of a segment's rows begin and end, int64 [n_blocks + 1]."""
-    bounds = np.empty(n_blocks + 1, np.int64)
-    for block in range(n_blocks + 1):
-        bounds[block] = segment[0] + block * (segment[1] - segment[0]) // n_blocks
-    return bounds
 
 
 @part
@@ -175,14 +166,16 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
 
 
 @part
-def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, tree, control):  # type: ignore[no-untyped-def]
+def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
     segment = tree.segments[control[LEAF]]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
+    for block in range(n_blocks + 1):
+        bounds[block] = segment[0] + block * (segment[1] - segment[0]) // n_blocks
     _share(crew, posts, call, n_blocks)
-    return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
+    return join_sides(order, bounds, divided, scratch)
 
 
 @part
@@ -214,7 +207,7 @@ def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     control[LARGE_SLOT] = slots[control[LARGE]]
 
 
-@step
+@bare_step
 def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     """A free slot, else that of the least promising leaf (never of the two leaves named); there are 2 at least."""
     for slot in range(taken.shape[0]):
@@ -239,7 +232,7 @@ def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-d
 
 
 @part
-def _children(objective, table, gains, order, hists, tree, control, lanes, parts, found, times):  # type: ignore[no-untyped-def]
+def _children(objective, table, gains, order, hists, tree, control, lanes, parts, sides, found, times):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
     features, n_leaves = parts[0], 1 if control[ACTION] == ROOT else 2
@@ -257,14 +250,16 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     built = read_clock(times)
     for place in range(n_leaves):
         hist, sums = hists[control[SMALL_SLOT + place]], tree.sums[control[SMALL + place]]
-        _search(objective, hist, table, sums, features, found[place])
+        _search(objective, hist, table, sums, features, sides, found[place])
     times[HISTOGRAMS] += built - began
     times[SEARCH] += read_clock(times) - built
 
 
 @part
-def _search(objective, hist, table, sums, features, found):  # type: ignore[no-untyped-def]
-    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, found)
+def _search(objective, hist, table, sums, features, sides, found):  # type: ignore[no-untyped-def]
+    n_sums = sums.shape[0]
+    rows = (sides[0, :n_sums], sides[1, :n_sums])
+    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, rows, found)
 
 
 @part
@@ -279,7 +274,7 @@ def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
     return gain_of(cut_value, own_value, absolute_sum(gains[0], width_of(lanes), tree.sums.shape[1] - 1, rows))
 
 
-@step
+@bare_step
 def _combine(tree, leaf, hists, slots, taken, table, found, gains, order, lanes):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0
