@@ -165,7 +165,8 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
     bundles.start[-1] rows of the histogram, all 0 before and after.
     """
     numbers = bundles.numbers[span[0] : span[1]]
-    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, False)
+    afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_rows is compiled again
+    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, afresh)
     width = width_of(lanes)
     for bundle in range(span[0], span[1]):
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]
