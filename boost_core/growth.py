@@ -157,8 +157,8 @@ class _LoneGrower:
         return _Prepared(shape, threads, lanes, edges, table, tree, (hists, joint, *room, self._team.times))
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
-        """Room for a tree, and slots, taken, control, found, divided, bounds, sides; it is used again, and growth sets all of it that
-        it reads."""
+        """Room for a tree, and slots, taken, control, found, divided, bounds, sides; it is used again, and growth sets
+        all of it that it reads."""
         room = self._room.get(sizes)
         if room is None:
             *shape, n_blocks, n_slots = sizes

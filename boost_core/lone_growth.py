@@ -50,11 +50,11 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     n_thresholds, has_missing, features int64 [k]: those with cuts, singles int64: of these, those in no bundle,
     bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
-    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that are divided,
-    sides int64 [n_blocks, 2, n_channels + 1 and APART more], times (kernel_times.py: of this thread));
+    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
+    are divided, sides int64 [n_blocks, 2, n_channels + 1 and APART more], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
     """
-    order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, bounds, _, times = work
+    order, scratch, leaf_of_row, hists, _, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)
     gather(crew)
     times_of = (times, helpers_times)

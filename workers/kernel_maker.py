@@ -96,7 +96,6 @@ class Order:
         text = json.dumps([values, numba.__version__, machine], sort_keys=True)
         return jit.CACHE / f"made-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
-
     def _of_growth_alone(self) -> dict[str, Any]:
         """What decides kernels of weak learners. It may leave out what decides a few: a marker is no promise."""
         config = self.config
@@ -119,7 +118,9 @@ def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
     marker = order.marker()
     with suppress(OSError), _child(order) as child:
         if marker is not None and _made(child, cancelled):
-            marker.touch()
+            for made in (marker, order.of_growth().marker()):
+                if made is not None:
+                    made.touch()
 
 
 @contextmanager
@@ -137,7 +138,9 @@ def growth_made_apart(order: Order, cancelled: Callable[[], bool]) -> Iterator[C
 
         def wait() -> None:
             while children:
-                _made(children.pop(), cancelled)
+                child = children.pop()
+                if not _made(child, cancelled):
+                    child.kill()
 
         yield wait
     if marker is not None:
