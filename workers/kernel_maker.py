@@ -40,10 +40,12 @@ from workers.assignment import assign
 from workers.data_plan import DataRequest, plan_data
 from workers.job import Assignment, TrainingJob
 from workers.loading import Loader
-from workers.machine_limits import cpu_limit
+from workers.machine_limits import cpu_limit, memory_limit
+from workers.memory_need import PROCESS_BYTES
 from workers.shelf import Shelf
 
 LEAST_CELLS = 64 << 20  # bytes of bins: below, 110 MB are not worth the second or two that a child takes to start
+CHILD_BYTES = 250_000_000  # that compiles weak learners; it peaks at 220 to 260 MB
 GIVE_UP_SECONDS = 300.0  # half of what other members wait in round 0 (mesh.py); compiling takes 9 to 13
 LOOK_SECONDS = 0.2
 TINY_ROWS = 600  # more different values than the most bins
@@ -105,12 +107,25 @@ class Order:
 
 def worth_a_process(assignment: Assignment, order: Order) -> bool:
     """Whether a member has so many rows that what compiling leaves behind is noticed, and its kernels are not made."""
+    return _cells(assignment) >= LEAST_CELLS and _unmade(order.marker())
+
+
+def _cells(assignment: Assignment) -> int:
+    """Bytes of a member's bins."""
     ranges = (*assignment.train_ranges, *assignment.valid_ranges)
-    cells = len(assignment.job.plan.features) * sum(stop - start for start, stop in ranges)
-    if cells < LEAST_CELLS:
-        return False
-    marker = order.marker()
+    return len(assignment.job.plan.features) * sum(stop - start for start, stop in ranges)
+
+
+def _unmade(marker: Path | None) -> bool:
     return marker is not None and not marker.exists()
+
+
+def worth_a_second(assignment: Assignment, order: Order) -> bool:
+    """Whether kernels of weak learners are not made, and there are a processor and memory for a child that makes them
+    while the member reads its rows, which are not many."""
+    room = memory_limit() - PROCESS_BYTES - CHILD_BYTES
+    fits = assignment.threads > 1 and cpu_limit() > 1 and _cells(assignment) < min(LEAST_CELLS, room)
+    return fits and _unmade(order.of_growth().marker())
 
 
 def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
@@ -124,17 +139,17 @@ def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def growth_made_apart(order: Order, cancelled: Callable[[], bool]) -> Iterator[Callable[[], None]]:
-    """Have a child compile what weak learners need from now on, where there is a processor for it and these kernels are
-    not made. What is given waits for the child; afterwards it is gone. Nothing that goes wrong with it is an error.
+def growth_made_apart(
+    assignment: Assignment, order: Order, cancelled: Callable[[], bool]
+) -> Iterator[Callable[[], None]]:
+    """Have a child compile what weak learners need from now on, where that is worth it. What is given waits for the
+    child; afterwards it is gone. Nothing that goes wrong with it is an error.
     """
-    order = order.of_growth()
-    marker = order.marker()
     children: list[subprocess.Popen[bytes]] = []
     with ExitStack() as stack:
-        if marker is not None and not marker.exists() and cpu_limit() > 1:
+        if worth_a_second(assignment, order):
             with suppress(OSError):
-                children.append(stack.enter_context(_child(order)))
+                children.append(stack.enter_context(_child(order.of_growth())))
 
         def wait() -> None:
             while children:
@@ -143,7 +158,8 @@ def growth_made_apart(order: Order, cancelled: Callable[[], bool]) -> Iterator[C
                     child.kill()
 
         yield wait
-    if marker is not None:
+    marker = order.of_growth().marker()
+    if marker is not None and _unmade(marker):
         with suppress(OSError):  # the caller has made them, if the child has not
             marker.touch()
 

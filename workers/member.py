@@ -93,7 +93,7 @@ def _prepare(assignment: Assignment, collective: Collective, team: Team, told: t
         progress.phase(COMPILE)
         make_kernels(order, progress.cancel_requested)
         clock.enter(READ)
-    with growth_made_apart(order, progress.cancel_requested) as growth_is_made:
+    with growth_made_apart(assignment, order, progress.cancel_requested) as growth_is_made:
         progress.phase(READ)
         kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
         give_back(team)
