@@ -16,7 +16,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import add_lanes, width_of
-from boost_core.jit import kernel, step
+from boost_core.jit import bare_kernel, part
 
 Integers = NDArray[np.int64]
 MOST_JOINT = 256  # joint bins of a bundle: their codes are bytes
@@ -138,7 +138,7 @@ class Bundling:
         return self._made, self._joint
 
 
-@step
+@part
 def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) = gains (flat) of the rows, for some features; other arguments: see add_rows.
 
@@ -157,7 +157,7 @@ def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, tota
         add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals)
 
 
-@kernel
+@bare_kernel
 def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains (flat) of the rows, for the features of bundles span[0]..span[1].
 
@@ -165,7 +165,8 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
     bundles.start[-1] rows of the histogram, all 0 before and after.
     """
     numbers = bundles.numbers[span[0] : span[1]]
-    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, False)
+    afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_rows is compiled again
+    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, afresh)
     width = width_of(lanes)
     for bundle in range(span[0], span[1]):
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]
@@ -177,7 +178,7 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
                     joint[at + c] = 0
 
 
-@step
+@part
 def _add_to_each(bundle, joint_bin, at, bundles, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
     """Add joint[at : at + width] to the bin of each of a bundle's features, two of them at once."""
     place, stop, width = bundles.first[bundle], bundles.first[bundle + 1], width_of(lanes)

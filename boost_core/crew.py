@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
-from boost_core.jit import kernel, step
+from boost_core.jit import bare_kernel, kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
-from boost_core.native_calls import borrowed, call_of, replace_if
+from boost_core.native_calls import LEADER, borrowed, call_address, call_of, replace_if
 from boost_core.objective import implementation
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 
@@ -39,7 +39,7 @@ def new_crew(most_blocks: int) -> NDArray[np.int64]:
     return crew
 
 
-@kernel
+@bare_kernel
 def gather(crew):  # type: ignore[no-untyped-def]
     """A crew that nobody is in any more may work again, also on another number of blocks; helpers may come at once, and
     find nothing before the first publication."""
@@ -48,7 +48,7 @@ def gather(crew):  # type: ignore[no-untyped-def]
     exchange(crew, DISMISSED, 0)
 
 
-@kernel
+@bare_kernel
 def publish(crew):  # type: ignore[no-untyped-def]
     """Offer all blocks once more: their number changes only while nobody is inside, and what they are about must be
     written before."""
@@ -56,13 +56,13 @@ def publish(crew):  # type: ignore[no-untyped-def]
     fetch_add(crew, PUBLICATION, 1)
 
 
-@kernel
+@bare_kernel
 def first_of(thread, n_threads, n_blocks):  # type: ignore[no-untyped-def]
     """The block that a thread begins with; thread 0 leads."""
     return thread * n_blocks // n_threads
 
 
-@kernel
+@bare_kernel
 def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     """The number of a block that is now the caller's, looked for from `first` on, or NOTHING."""
     publication = load_shared(crew, PUBLICATION)
@@ -75,13 +75,13 @@ def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     return NOTHING
 
 
-@kernel
+@bare_kernel
 def finish(crew):  # type: ignore[no-untyped-def]
     """A claimed block is done."""
     fetch_add(crew, FINISHED, 1)
 
 
-@kernel
+@bare_kernel
 def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
     """Return once all blocks are done."""
     spins = 0
@@ -91,13 +91,13 @@ def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
             yield_processor()
 
 
-@kernel
+@bare_kernel
 def dismiss(crew):  # type: ignore[no-untyped-def]
     """No more work will be published."""
     fetch_add(crew, DISMISSED, 1)
 
 
-@kernel
+@bare_kernel
 def dismissed(crew):  # type: ignore[no-untyped-def]
     """Whether a helper may leave."""
     return load_shared(crew, DISMISSED) > 0
@@ -116,7 +116,7 @@ def join_parts(task: Any) -> None:
 
 @step
 def _do_blocks(crew, n_threads, edges, task, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of a task while there are any; helper: its number, -1 for the leader."""
+    """Do blocks of a task while there are any; helper: its number, or LEADER."""
     n_blocks = edges.shape[0] - 1
     first = first_of(helper + 1, n_threads, n_blocks)
     block = claim(crew, n_blocks, first)
@@ -134,8 +134,9 @@ def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
     began = read_clock(times)
     publish(crew)
     threads = n_threads(posts)
-    invite(posts, call_of(_do_blocks, (crew, threads, edges, task)))
-    _do_blocks(crew, threads, edges, task, np.int64(-1))
+    call = call_of(_do_blocks, (crew, threads, edges, task))
+    invite(posts, call)
+    call_address(call[0], call[1], LEADER)  # as helpers do: compiled once
     await_all(crew, edges.shape[0] - 1)
     withdraw(posts)
     join_parts(task)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.binning import Binning
-from boost_core.jit import inner, kernel
+from boost_core.jit import bare_kernel, inner
 
 
 class CutKind(enum.IntEnum):
@@ -88,7 +88,7 @@ def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignor
     return ((kind == 0) & (code <= last_left)) | (missing_left & (code == missing_code))
 
 
-@kernel
+@bare_kernel
 def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-def]
     """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
     right_rows (OUT), both in order.
@@ -108,7 +108,7 @@ def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-d
     return left - segment[0], n_right
 
 
-@kernel
+@bare_kernel
 def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-def]
     """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; scratch: room for the rows.
 
@@ -121,7 +121,7 @@ def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-d
     return left
 
 
-@kernel
+@bare_kernel
 def join_sides(order, bounds, sizes, scratch):  # type: ignore[no-untyped-def]
     """Make one partition of segments that were divided each for itself; returns the first right position.
 

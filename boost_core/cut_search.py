@@ -3,7 +3,7 @@
 import numpy as np
 
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import bare_kernel, bare_step, inner, step
 from boost_core.objective import cut_value
 from boost_core.row_vectors import add_row
 
@@ -22,7 +22,7 @@ def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-unt
         best[MISSING_LEFT] = missing_left
 
 
-@step
+@bare_step
 def search_feature(objective, hist, sums, n_thresholds, has_missing, sides, best):  # type: ignore[no-untyped-def]
     """Best cut of one feature, in the order of ties: hist [bins of the feature, padded], best: OUT (cut.py).
 
@@ -59,7 +59,7 @@ def room_for_sides(n_sums):  # type: ignore[no-untyped-def]
     return room[APART : APART + n_sums], room[APART + n_sums : APART + 2 * n_sums]
 
 
-@step
+@bare_step
 def search_next(objective, hist, sums, layout, j, sides, best):  # type: ignore[no-untyped-def]
     """Best cut of feature j and of those before it (best: IN/OUT); arguments as below."""
     bin_start, n_thresholds, has_missing, origin = layout
@@ -70,20 +70,20 @@ def search_next(objective, hist, sums, layout, j, sides, best):  # type: ignore[
         best[FEATURE] = j
 
 
-@kernel
-def search_features(objective, hist, sums, layout, features, best):  # type: ignore[no-untyped-def]
+@bare_kernel
+def search_features(objective, hist, sums, layout, features, sides, best):  # type: ignore[no-untyped-def]
     """Best cut of some features: the first one of the greatest value.
 
     hist int64 [n_bins, padded], its first row being bin layout[3] of all features; sums [n_channels + 1];
-    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; best: OUT [RECORD_FIELDS].
+    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; sides: two rows
+    of room, [n_channels + 1]; best: OUT [RECORD_FIELDS].
     """
     best[VALUE] = NO_CUT
-    sides = room_for_sides(sums.shape[0])
     for j in features:
         search_next(objective, hist, sums, layout, j, sides, best)
 
 
-@kernel
+@bare_kernel
 def left_sums(hist, layout, record, sums):  # type: ignore[no-untyped-def]
     """sums (OUT) [n_channels + 1]: sums of the rows that a record's cut sends left; hist, layout as above."""
     bin_start, n_thresholds, has_missing, origin = layout

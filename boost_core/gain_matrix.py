@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import add_lanes, lanes_for, width_of
-from boost_core.jit import inner, kernel
+from boost_core.jit import bare_kernel, inner, kernel
 from boost_core.team import Team
 from boost_core.tree import Tree
 
@@ -93,7 +93,7 @@ def scale_within(largest, limits):  # type: ignore[no-untyped-def]
     return min(by_size, by_sum)
 
 
-@kernel
+@bare_kernel
 def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [n_padded]) += rows start..stop of values (flat)."""
     width = width_of(lanes)
@@ -101,7 +101,7 @@ def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-d
         add_lanes(sums, (0,), values, i * width, lanes)
 
 
-@kernel
+@bare_kernel
 def absolute_sum(values, width, n_channels, rows):  # type: ignore[no-untyped-def]
     """Sum of the absolute gains of some rows; values: flat, [n_rows, width]."""
     total = np.int64(0)

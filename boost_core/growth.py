@@ -11,6 +11,7 @@ from boost_core.binning import Binning
 from boost_core.bundles import Bundles, Bundling
 from boost_core.collective import Collective
 from boost_core.cut import Offer, feature_edges, slice_features
+from boost_core.cut_search import APART
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
@@ -156,8 +157,8 @@ class _LoneGrower:
         return _Prepared(shape, threads, lanes, edges, table, tree, (hists, joint, *room, self._team.times))
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
-        """Room for a tree, and slots, taken, control, found, divided; it is used again, and growth sets all of it that
-        it reads."""
+        """Room for a tree, and slots, taken, control, found, divided, bounds, sides; it is used again, and growth sets
+        all of it that it reads."""
         room = self._room.get(sizes)
         if room is None:
             *shape, n_blocks, n_slots = sizes
@@ -170,6 +171,8 @@ class _LoneGrower:
                     (CONTROL_FIELDS,),
                     (n_blocks, 2, FOUND_FIELDS),
                     (n_blocks, DIVIDED_FIELDS),
+                    (n_blocks + 1,),
+                    (n_blocks, 2, shape[1] + 1 + APART),
                 )
             )
             room = self._room[sizes] = (tree, work)

@@ -13,7 +13,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
 from boost_core.intrinsics import add_lanes, lanes_for, prefetch_lanes, width_of
-from boost_core.jit import kernel
+from boost_core.jit import bare_kernel
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -22,7 +22,7 @@ TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
 BLOCK_SUMS = 1 << 17  # from which a block of features is full: 1 MB of int64
 
 
-@kernel
+@bare_kernel
 def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]); afresh: whatever is there.
 

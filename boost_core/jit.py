@@ -65,5 +65,13 @@ COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck":
 kernel = compiled(**COMMON)
 # What only other kernels call: nor a wrapper for Python, which for tuples of many arrays takes longer than the code.
 step = compiled(**COMMON, no_cpython_wrapper=True)
+# The same for what allocates nothing and returns no arrays: without counts of references, of which each view, argument
+# and result of tuples of many arrays would have as many as there are arrays, most of them only to be removed again.
+UNCOUNTED = {**COMMON, "_nrt": False}
+bare_kernel = compiled(**UNCOUNTED)
+bare_step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
+# A step with one place where it is called: it becomes a part of what calls it before types are found. Every kernel
+# optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
+part = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
 inner = compiled(**COMMON, forceinline=True)

@@ -17,9 +17,9 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
-from boost_core.jit import kernel, step
+from boost_core.jit import bare_kernel, bare_step, part
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
-from boost_core.native_calls import borrowed, call_of
+from boost_core.native_calls import LEADER, call_address, call_of
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 from boost_core.tree import N_LEAVES
 from boost_core.tree_steps import (
@@ -41,7 +41,7 @@ DIVIDED_FIELDS = FOUND_FIELDS = 8
 WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
-@kernel
+@bare_kernel
 def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
     """Grow a tree, with whoever waits at the posts.
 
@@ -50,15 +50,15 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     n_thresholds, has_missing, features int64 [k]: those with cuts, singles int64: of these, those in no bundle,
     bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
-    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], times (kernel_times.py: of this thread));
+    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
+    are divided, sides int64 [n_blocks, 2, n_channels + 1 and APART more], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
     """
-    table, gains, work, tree = borrowed((table, gains, work, tree))
-    order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, times = work
+    order, scratch, leaf_of_row, hists, _, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)
-    theirs = (order, scratch, leaf_of_row, hists, joint, slots, taken, control, found, divided, helpers_times)
     gather(crew)
-    call = call_of(_help, (crew, n_threads(posts), edges, objective, table, gains, theirs, tree, lanes))
+    times_of = (times, helpers_times)
+    call = call_of(_do_blocks, (crew, n_threads(posts), edges, objective, table, gains, work, times_of, tree, lanes))
     invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
@@ -67,18 +67,19 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
+    n_blocks = edges.shape[0] - 1
     if tree.gains.shape[0] > 1:
         control[ACTION], control[SMALL], control[SMALL_SLOT] = ROOT, 0, 0
-        _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        _share(crew, posts, call, n_blocks)
         _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
-        middle = _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+        middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control)
         times[PARTITION] += read_clock(times) - found_at
         new = split(tree, objective, control[LEAF], middle)
         _prepare(tree, new, slots, taken, control)
         if control[ACTION] == CHILDREN:
-            _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
+            _share(crew, posts, call, n_blocks)
             for place in range(2):
                 _combine(
                     tree,
@@ -98,44 +99,43 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     times[KERNELS] += read_clock(times) - began
 
 
-@step
-def _help(crew, n_threads, edges, objective, table, gains, work, tree, lanes, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of features for a leader until it has had no more for a while."""
+@bare_step
+def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, tree, lanes, helper):  # type: ignore[no-untyped-def]
+    """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
+
+    times_of: the leader's times and the helpers'. All threads come here by way of a native call, so that what they do
+    is compiled into one place of `grow` alone.
+    """
     n_blocks, idle = edges.shape[0] - 1, 0
     first = first_of(helper + 1, n_threads, n_blocks)
-    while idle < PATIENCE and not dismissed(crew):
+    patience, times = (1, times_of[0]) if helper == LEADER else (PATIENCE, times_of[1])
+    while idle < patience and not dismissed(crew):
         block = claim(crew, n_blocks, first)
         if block == NOTHING:
             idle += 1
         else:
             idle = 0
-            _do_block(block, edges, objective, table, gains, work, tree, lanes)
+            _do_block(block, edges, objective, table, gains, work, times, tree, lanes)
             finish(crew)
 
 
-@step
-def _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+@bare_step
+def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
-    n_blocks = edges.shape[0] - 1
     publish(crew)
     invite(posts, call)
-    block = claim(crew, n_blocks, 0)
-    while block != NOTHING:
-        _do_block(block, edges, objective, table, gains, work, tree, lanes)
-        finish(crew)
-        block = claim(crew, n_blocks, 0)
+    call_address(call[0], call[1], LEADER)
     await_all(crew, n_blocks)
 
 
-@step
-def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+@part
+def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, joint, _, _, control, found, divided, times = work
+    order, scratch, _, hists, joint, _, _, control, found, divided, bounds, sides, _ = work
     features = table[4][edges[block, 0] : edges[block + 1, 0]]
     parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
-        bounds = _row_bounds(tree.segments[leaf], divided.shape[0])
         segment = (bounds[block], bounds[block + 1])
         feature, cut = cut_of(tree, leaf, table[2])
         sizes = divide(order, table[0][feature], segment, cut, scratch[segment[0] : segment[1]])
@@ -151,21 +151,13 @@ def _do_block(block, edges, objective, table, gains, work, tree, lanes):  # type
             control,
             lanes,
             parts,
+            sides[block],
             found[block],
             times,
         )
 
 
-@step
-def _row_bounds(segment, n_blocks):  # type: ignore[no-untyped-def]
-    """Where the blocks of a segment's rows begin and end, int64 [n_blocks + 1]."""
-    bounds = np.empty(n_blocks + 1, np.int64)
-    for block in range(n_blocks + 1):
-        bounds[block] = segment[0] + block * (segment[1] - segment[0]) // n_blocks
-    return bounds
-
-
-@step
+@part
 def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     """control (OUT): the leaf to split; returns whether there is one."""
     control[ACTION] = DIVIDE
@@ -173,20 +165,20 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     return control[LEAF] >= 0
 
 
-@step
-def _divide(crew, posts, call, edges, objective, table, gains, work, tree, lanes):  # type: ignore[no-untyped-def]
+@part
+def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
-    order, scratch, _, _, _, _, _, control, _, divided, _ = work
     segment = tree.segments[control[LEAF]]
-    n_blocks = divided.shape[0]
     if n_blocks == 1 or segment[1] - segment[0] < WORTH_DIVIDING:
         feature, cut = cut_of(tree, control[LEAF], table[2])
         return partition(order, table[0][feature], (segment[0], segment[1]), cut, scratch)
-    _share(crew, posts, call, edges, objective, table, gains, work, tree, lanes)
-    return join_sides(order, _row_bounds(segment, n_blocks), divided, scratch)
+    for block in range(n_blocks + 1):
+        bounds[block] = segment[0] + block * (segment[1] - segment[0]) // n_blocks
+    _share(crew, posts, call, n_blocks)
+    return join_sides(order, bounds, divided, scratch)
 
 
-@step
+@part
 def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     """Say what is to be built and searched for the children of the leaf that was split (control: OUT); new: the right
     one."""
@@ -215,7 +207,7 @@ def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     control[LARGE_SLOT] = slots[control[LARGE]]
 
 
-@step
+@bare_step
 def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     """A free slot, else that of the least promising leaf (never of the two leaves named); there are 2 at least."""
     for slot in range(taken.shape[0]):
@@ -232,15 +224,15 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     return slot
 
 
-@step
+@part
 def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of a block of features over the rows; parts: see add_columns."""
     count = gains[1].shape[0] - 1
     add_columns(table[0], rows, gains[0], table[1], parts, table[6], lanes, count, hist.reshape(-1))
 
 
-@step
-def _children(objective, table, gains, order, hists, tree, control, lanes, parts, found, times):  # type: ignore[no-untyped-def]
+@part
+def _children(objective, table, gains, order, hists, tree, control, lanes, parts, sides, found, times):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
     features, n_leaves = parts[0], 1 if control[ACTION] == ROOT else 2
@@ -258,17 +250,19 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     built = read_clock(times)
     for place in range(n_leaves):
         hist, sums = hists[control[SMALL_SLOT + place]], tree.sums[control[SMALL + place]]
-        _search(objective, hist, table, sums, features, found[place])
+        _search(objective, hist, table, sums, features, sides, found[place])
     times[HISTOGRAMS] += built - began
     times[SEARCH] += read_clock(times) - built
 
 
-@step
-def _search(objective, hist, table, sums, features, found):  # type: ignore[no-untyped-def]
-    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, found)
+@part
+def _search(objective, hist, table, sums, features, sides, found):  # type: ignore[no-untyped-def]
+    n_sums = sums.shape[0]
+    rows = (sides[0, :n_sums], sides[1, :n_sums])
+    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, rows, found)
 
 
-@step
+@part
 def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
     """What the leaf's best cut gains. What is more than rounding of all rows is more than that of its own, so these are
     hardly ever added up."""
@@ -280,7 +274,7 @@ def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
     return gain_of(cut_value, own_value, absolute_sum(gains[0], width_of(lanes), tree.sums.shape[1] - 1, rows))
 
 
-@step
+@bare_step
 def _combine(tree, leaf, hists, slots, taken, table, found, gains, order, lanes):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0

@@ -1,7 +1,8 @@
 """Calls between threads that Python knows nothing of: compiled code hands another thread a function and its arguments.
 
 `call_of` makes what is handed over, two numbers; `call_address` calls it, in whatever thread, without the interpreter's
-lock. Each has its twin for when the JIT is off, in which nobody is ever called so.
+lock. Who hands it over calls it so as well: a second way to the same function would be compiled a second time. Each has
+its twin for when the JIT is off.
 """
 
 from typing import Any
@@ -15,6 +16,7 @@ from boost_core.jit import JIT_DISABLED
 
 _WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
 _ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER, _WORD])
+LEADER = -1  # in place of a helper's number, where who hands a call over makes it, too
 
 
 def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -108,12 +110,12 @@ def _borrowed_plain(value: Any) -> Any:
     return value
 
 
-def _call_of_plain(body: Any, arguments: Any) -> tuple[int, int]:
-    return 0, 0
+def _call_of_plain(body: Any, arguments: Any) -> tuple[Any, Any]:
+    return body, arguments
 
 
-def _call_address_plain(address: int, context: int, number: int) -> None:
-    raise NotImplementedError("uncompiled kernels are never called by other threads")
+def _call_address_plain(address: Any, context: Any, number: int) -> None:
+    address(*context, number)
 
 
 def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:

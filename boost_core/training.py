@@ -74,6 +74,25 @@ def train(
     return loop.run(start or Start())
 
 
+def problem_of(data: TrainingData, config: TrainingConfig, collective: Collective, team: Team) -> Problem:
+    """What the algorithm is bound to."""
+    shard = data.train
+    return Problem(
+        shard.labels,
+        data.class_counts,
+        team,
+        weak_learner=config.weak_learner,
+        seed=config.seed,
+        row_ranges=shard.row_ranges,
+        collective=collective,
+        rounds=config.rounds,
+        copies=shard.copies,
+        range_edges=shard.range_edges(),
+        sets=shard.sets,
+        set_rows=data.set_rows,
+    )
+
+
 @dataclass
 class _Look:
     """What all members agree on about the current scores."""
@@ -106,20 +125,7 @@ class _Loop:
     def __post_init__(self) -> None:
         shard, binning = self.data.train, self.data.binning
         grower = Grower(shard, binning, self.collective, self.team)
-        problem = Problem(
-            shard.labels,
-            self.data.class_counts,
-            self.team,
-            weak_learner=self.config.weak_learner,
-            seed=self.config.seed,
-            row_ranges=shard.row_ranges,
-            collective=self.collective,
-            rounds=self.config.rounds,
-            copies=shard.copies,
-            range_edges=shard.range_edges(),
-            sets=shard.sets,
-            set_rows=self.data.set_rows,
-        )
+        problem = problem_of(self.data, self.config, self.collective, self.team)
         choice = self.config.algorithm
         self.shrinkage = float(choice.parameters.get("shrinkage", 1.0))
         self.algorithm: Algorithm = ALGORITHMS[choice.name](problem, choice.parameters)

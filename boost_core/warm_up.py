@@ -1,23 +1,29 @@
 """Compiles every kernel that a job needs, by training a tiny problem of the same shape."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.algorithms.base import MaybeSparse
 from boost_core.binning import make_binning
+from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS
 from boost_core.collective import Alone, Collective, Integers
 from boost_core.config import TrainingConfig
-from boost_core.records import Silent
+from boost_core.gain_matrix import GainMatrix
+from boost_core.growth import Grower
+from boost_core.records import Phase, Silent
+from boost_core.row_weights import new_gains
 from boost_core.shard import Shard
 from boost_core.team import Rehearsal
-from boost_core.training import train
-from boost_core.training_data import TrainingData
+from boost_core.training import problem_of, train
+from boost_core.training_data import TrainingData, by_class
 
 ROWS_A_CLASS = 3
+MADE_UP = 1 << 20
 
 
 class Mirrored(Alone):
@@ -50,9 +56,53 @@ class WarmUp:
     multi_label: bool = False
 
 
-def warm_up(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
-    """Train two rounds on three rows a class and three features: compiled code then exists for this many classes."""
-    kind = kind or WarmUp()
+def warm_up(
+    config: TrainingConfig,
+    n_classes: int,
+    kind: WarmUp | None = None,
+    before_growth: Callable[[], None] = lambda: None,
+) -> None:
+    """Train two rounds on three rows a class and three features: compiled code then exists for this many classes.
+
+    before_growth: called before every weak learner, whose kernels `warm_up_growth` may have made elsewhere meanwhile.
+    """
+    data, collective = _tiny(n_classes, kind or WarmUp())
+    with Rehearsal() as team:
+        train(data, dataclasses.replace(config, rounds=2), collective, _Gate(before_growth), team)
+
+
+def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
+    """Fit one weak learner, to gains made up, since it takes kernels to make those of the algorithm: what is compiled
+    then is most of what training needs, and none of the rest, which another process may compile at the same time.
+
+    Gains in lists (sparse_gains.py) are not made up: nothing is compiled.
+    """
+    data, collective = _tiny(n_classes, kind or WarmUp())
+    with Rehearsal() as team:
+        data = by_class(data, config, collective)
+        choice = config.algorithm
+        algorithm = ALGORITHMS[choice.name](problem_of(data, config, collective, team), choice.parameters)
+        if isinstance(algorithm, MaybeSparse) and algorithm.sparse:
+            return
+        gains = _made_up(data.train, algorithm.n_columns)
+        sums = collective.sum(gains.values[:, : algorithm.n_columns + 1].sum(axis=0, dtype=np.int64))
+        grower = Grower(data.train, data.binning, collective, team)
+        WEAK_LEARNERS[config.weak_learner.name](grower, config.weak_learner.parameters).fit(gains, sums)
+
+
+class _Gate(Silent):
+    """Calls something before every weak learner."""
+
+    def __init__(self, before_growth: Callable[[], None]) -> None:
+        self._before_growth = before_growth
+
+    def enter(self, phase: Phase) -> None:
+        if phase is Phase.GROWING:
+            self._before_growth()
+
+
+def _tiny(n_classes: int, kind: WarmUp) -> tuple[TrainingData, Collective]:
+    """What to train on."""
     collective: Collective = Mirrored() if kind.in_gang else Alone()
     labels = np.arange(ROWS_A_CLASS * n_classes, dtype=np.int32) % n_classes
     # Two of three rows tell their class, so that there is something to learn; the last one of all classes is the same,
@@ -65,6 +115,12 @@ def warm_up(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) 
     binning = make_binning([np.array([0.5])] * len(bins), [False] * len(bins))
     counts = collective.size * np.bincount(labels)
     n_rows = collective.size * len(labels)
-    data = TrainingData(shard, shard, binning, counts, n_rows, n_rows)
-    with Rehearsal() as team:
-        train(data, dataclasses.replace(config, rounds=2), collective, Silent(), team)
+    return TrainingData(shard, shard, binning, counts, n_rows, n_rows), collective
+
+
+def _made_up(shard: Shard, n_channels: int) -> GainMatrix:
+    """Gains that favour a row's own label, of the types that algorithms give them."""
+    values = new_gains(shard.n_rows, n_channels, shard.copies)
+    values[:, :n_channels] = np.where(np.arange(n_channels) == shard.labels[:, None] % n_channels, MADE_UP, -MADE_UP)
+    values[:, n_channels] = 1
+    return GainMatrix(values, n_channels, 0, MADE_UP * shard.n_rows * n_channels)

@@ -1,9 +1,12 @@
-"""Compiles the kernels of a member with many rows in a process of its own, before the member reads.
+"""Compiles kernels in processes of their own: all that a member with many rows needs, before it reads, and those of
+weak learners beside all others.
 
     member   starts the child -> waits -> reads -> loads the kernels from Numba's cache -> trains
+    member   starts the child -> reads, compiles the rest -> waits -> loads what the child has compiled -> trains
     child    a line of JSON on its standard input -> compiles -> ends, also once that input ends: its member is gone
 
-Numba and LLVM keep some 110 MB of functions that a process has compiled and do not of those that it has loaded
+The first for memory: Numba and LLVM keep some 110 MB of functions that a process has compiled and do not of those that
+it has loaded. The second for time: a process compiles one function at a time, and weak learners take half of it
 (docs/performance.md). Whatever happens to the child, the member compiles what it does not find.
 """
 
@@ -16,10 +19,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numba
 import numpy as np
@@ -30,15 +33,19 @@ from numba.core.registry import cpu_target
 from boost_core import jit
 from boost_core.collective import Alone
 from boost_core.config import TrainingConfig
+from boost_core.intrinsics import width_for
 from boost_core.team import Rehearsal
-from boost_core.warm_up import WarmUp, warm_up
+from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
 from workers.assignment import assign
 from workers.data_plan import DataRequest, plan_data
 from workers.job import Assignment, TrainingJob
 from workers.loading import Loader
+from workers.machine_limits import cpu_limit, memory_limit
+from workers.memory_need import PROCESS_BYTES
 from workers.shelf import Shelf
 
 LEAST_CELLS = 64 << 20  # bytes of bins: below, 110 MB are not worth the second or two that a child takes to start
+CHILD_BYTES = 250_000_000  # that compiles weak learners; it peaks at 220 to 260 MB
 GIVE_UP_SECONDS = 300.0  # half of what other members wait in round 0 (mesh.py); compiling takes 9 to 13
 LOOK_SECONDS = 0.2
 TINY_ROWS = 600  # more different values than the most bins
@@ -47,12 +54,14 @@ UNLIKE = ("rounds", "seed", "max_bins")  # of a configuration, what no kernel de
 
 @dataclass(frozen=True)
 class Order:
-    """What kernels are for. types: different ones of the features, as Arrow calls them."""
+    """What kernels are for. types: different ones of the features, as Arrow calls them; growth: those of weak learners
+    alone are wanted."""
 
     config: TrainingConfig
     n_classes: int
     kind: WarmUp
     types: tuple[str, ...]
+    growth: bool = False
 
     @classmethod
     def of(cls, job: TrainingJob, kind: WarmUp) -> Self:
@@ -63,37 +72,60 @@ class Order:
     def to_json(self) -> str:
         """One line."""
         values = {"config": self.config.to_dict(), "n_classes": self.n_classes, "kind": asdict(self.kind)}
-        return json.dumps({**values, "types": self.types}, sort_keys=True)
+        return json.dumps({**values, "types": self.types, "growth": self.growth}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of `to_json`."""
         values = json.loads(text)
         config, kind = TrainingConfig.from_dict(values["config"]), WarmUp(**values["kind"])
-        return cls(config, values["n_classes"], kind, tuple(values["types"]))
+        return cls(config, values["n_classes"], kind, tuple(values["types"]), values["growth"])
+
+    def of_growth(self) -> Self:
+        """The part of it that is weak learners."""
+        return replace(self, types=(), growth=True)
 
     def marker(self) -> Path | None:
-        """The file that says that a child made these kernels on such a processor; None: nothing is compiled or kept.
+        """The file that says that these kernels were made on such a processor; None: nothing is compiled or kept.
 
         It saves starting a child and is trusted for nothing else.
         """
         if jit.JIT_DISABLED or jit.CACHE is None:
             return None
-        values = json.loads(self.to_json())
+        values = self._of_growth_alone() if self.growth else json.loads(self.to_json())
         values["config"] = {name: value for name, value in values["config"].items() if name not in UNLIKE}
         machine = cpu_target.target_context.codegen().magic_tuple()  # by which Numba's cache tells processors apart
         text = json.dumps([values, numba.__version__, machine], sort_keys=True)
         return jit.CACHE / f"made-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
+    def _of_growth_alone(self) -> dict[str, Any]:
+        """What decides kernels of weak learners. It may leave out what decides a few: a marker is no promise."""
+        config = self.config
+        names = {"algorithm": config.algorithm.name, "weak_learner": config.weak_learner.name}
+        return {"config": names, "kind": asdict(self.kind), "width": width_for(self.n_classes + 1), "growth": True}
+
 
 def worth_a_process(assignment: Assignment, order: Order) -> bool:
     """Whether a member has so many rows that what compiling leaves behind is noticed, and its kernels are not made."""
+    return _cells(assignment) >= LEAST_CELLS and _unmade(order.marker())
+
+
+def _cells(assignment: Assignment) -> int:
+    """Bytes of a member's bins."""
     ranges = (*assignment.train_ranges, *assignment.valid_ranges)
-    cells = len(assignment.job.plan.features) * sum(stop - start for start, stop in ranges)
-    if cells < LEAST_CELLS:
-        return False
-    marker = order.marker()
+    return len(assignment.job.plan.features) * sum(stop - start for start, stop in ranges)
+
+
+def _unmade(marker: Path | None) -> bool:
     return marker is not None and not marker.exists()
+
+
+def worth_a_second(assignment: Assignment, order: Order) -> bool:
+    """Whether kernels of weak learners are not made, and there are a processor and memory for a child that makes them
+    while the member reads its rows, which are not many."""
+    room = memory_limit() - PROCESS_BYTES - CHILD_BYTES
+    fits = assignment.threads > 1 and cpu_limit() > 1 and _cells(assignment) < min(LEAST_CELLS, room)
+    return fits and _unmade(order.of_growth().marker())
 
 
 def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
@@ -101,6 +133,34 @@ def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
     marker = order.marker()
     with suppress(OSError), _child(order) as child:
         if marker is not None and _made(child, cancelled):
+            for made in (marker, order.of_growth().marker()):
+                if made is not None:
+                    made.touch()
+
+
+@contextmanager
+def growth_made_apart(
+    assignment: Assignment, order: Order, cancelled: Callable[[], bool]
+) -> Iterator[Callable[[], None]]:
+    """Have a child compile what weak learners need from now on, where that is worth it. What is given waits for the
+    child; afterwards it is gone. Nothing that goes wrong with it is an error.
+    """
+    children: list[subprocess.Popen[bytes]] = []
+    with ExitStack() as stack:
+        if worth_a_second(assignment, order):
+            with suppress(OSError):
+                children.append(stack.enter_context(_child(order.of_growth())))
+
+        def wait() -> None:
+            while children:
+                child = children.pop()
+                if not _made(child, cancelled):
+                    child.kill()
+
+        yield wait
+    marker = order.of_growth().marker()
+    if marker is not None and _unmade(marker):
+        with suppress(OSError):  # the caller has made them, if the child has not
             marker.touch()
 
 
@@ -165,6 +225,9 @@ def main() -> None:
     """Compile what the standard input asks for."""
     order = Order.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_member, daemon=True).start()
+    if order.growth:
+        warm_up_growth(order.config, order.n_classes, order.kind)
+        return
     warm_up(order.config, order.n_classes, order.kind)
     load_tiny(order)
 

@@ -17,7 +17,7 @@ from boost_core.warm_up import WarmUp, warm_up
 from workers.checkpoint import Checkpoint
 from workers.checkpoint_store import checkpoints_at
 from workers.job import Assignment, MemberOutcome, Progress
-from workers.kernel_maker import Order, make_kernels, worth_a_process
+from workers.kernel_maker import Order, growth_made_apart, make_kernels, worth_a_process
 from workers.library_pages import give_back_libraries
 from workers.loading import Loader
 from workers.machine_limits import cpu_limit
@@ -62,22 +62,7 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
     clock, started = Clock(), time.perf_counter()
     with Team(assignment.threads, kernel_clock()) as team:
         clock.watch(team.times, collective)
-        plan = assignment.job.plan
-        kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
-        order = Order.of(assignment.job, kind)
-        if worth_a_process(assignment, order):
-            clock.enter(COMPILE)
-            progress.phase(COMPILE)
-            make_kernels(order, progress.cancel_requested)
-            clock.enter(READ)
-        progress.phase(READ)
-        kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
-        give_back(team)
-        clock.enter(COMPILE)
-        progress.phase(COMPILE)
-        warm_up(assignment.job.config, len(plan.classes), kind)
-        give_back(team)
-        give_back_libraries()
+        kept = _prepare(assignment, collective, team, (clock, progress))
         collective.barrier()
         progress.phase("train")
         result, observer = _train(assignment, collective, team, kept, (clock, progress))
@@ -95,6 +80,29 @@ def run_member(assignment: Assignment, collective: Collective, progress: Progres
         margins=result.margins,
         stages=stages,
     )
+
+
+def _prepare(assignment: Assignment, collective: Collective, team: Team, told: tuple[Clock, Progress]) -> Kept:
+    """Read the rows and see to it that all kernels are compiled."""
+    clock, progress = told
+    plan = assignment.job.plan
+    kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
+    order = Order.of(assignment.job, kind)
+    if worth_a_process(assignment, order):
+        clock.enter(COMPILE)
+        progress.phase(COMPILE)
+        make_kernels(order, progress.cancel_requested)
+        clock.enter(READ)
+    with growth_made_apart(assignment, order, progress.cancel_requested) as growth_is_made:
+        progress.phase(READ)
+        kept = Loader(assignment, collective, team, clock.enter).load(own_shelf())
+        give_back(team)
+        clock.enter(COMPILE)
+        progress.phase(COMPILE)
+        warm_up(assignment.job.config, len(plan.classes), kind, growth_is_made)
+    give_back(team)
+    give_back_libraries()
+    return kept
 
 
 def _train(

@@ -19,7 +19,7 @@ from boost_core.errors import ConfigError
 from boost_core.records import Silent
 from boost_core.team import Rehearsal
 from boost_core.training import TrainingResult, train
-from boost_core.warm_up import WarmUp, warm_up
+from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
 from tests.builders import (
     CONFIGURATIONS,
     ROOT,
@@ -40,6 +40,21 @@ def test_every_configuration_warms_up(configuration: str, in_gang: bool):
     config = config_for(options, 1_000_000, "stump" in configuration)
     for n_classes in (2,) if options.binary else (2, 3, 6):
         warm_up(config, n_classes, WarmUp(in_gang))
+        warm_up_growth(config, n_classes, WarmUp(in_gang))
+
+
+@pytest.mark.parametrize("kind", [WarmUp(weighted=True), WarmUp(multi_label=True)])
+def test_weak_learners_warm_up_by_themselves(kind: WarmUp):
+    """Where that fails in a child of its own, nobody is told."""
+    tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
+    warm_up_growth(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
+
+
+def test_what_waits_for_weak_learners_is_called_before_each():
+    waited: list[int] = []
+    config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": {"kind": "stump"}}, "rounds": 4})
+    warm_up(config, 3, before_growth=lambda: waited.append(len(waited)))
+    assert waited == [0, 1]
 
 
 def combinations(n_classes: int) -> Iterator[TrainingConfig]:

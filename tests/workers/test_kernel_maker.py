@@ -24,8 +24,15 @@ from workers.assignment import assign
 from workers.cluster import connect
 from workers.gang import GangSettings, train_on_gang
 from workers.in_process import train_in_process
-from workers.job import TrainingJob
-from workers.kernel_maker import LEAST_CELLS, Order, make_kernels, worth_a_process
+from workers.job import Assignment, TrainingJob
+from workers.kernel_maker import (
+    LEAST_CELLS,
+    Order,
+    growth_made_apart,
+    make_kernels,
+    worth_a_process,
+    worth_a_second,
+)
 from workers.model_file import model_sha256
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED or not jit.CACHED, reason="no kernels are kept")
@@ -33,6 +40,7 @@ pytestmark = pytest.mark.skipif(jit.JIT_DISABLED or not jit.CACHED, reason="no k
 ALONE, APART = ["read", "compile", "train"], ["compile", "read", "compile", "train"]
 PROGRAM = """
 import json, sys
+from dataclasses import replace
 from numba.core.event import install_recorder
 from tests.workers.parquet_tables import job_of, plan_of, resolve_config
 from tests.workers.test_in_process import Recorder
@@ -50,6 +58,11 @@ print(json.dumps([progress.phases, names]))
 """
 
 
+BESIDE = PROGRAM.replace("kernel_maker.LEAST_CELLS = int(sys.argv[2])", "kernel_maker.cpu_limit = lambda: 2").replace(
+    "progress = Recorder()", "progress, job = Recorder(), replace(job, threads=2)"
+)
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> TrainingJob:
     return job_of(plan_of(write(tmp_path / "t.parquet", columns_of(make_table(60, 3, 3, seed=1)))))
@@ -63,6 +76,15 @@ def markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(jit, "CACHE", folder)
     monkeypatch.setattr(kernel_maker, "LEAST_CELLS", 0)
     return folder
+
+
+@pytest.fixture
+def few_rows(markers: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, and every member has a processor for a child that compiles weak learners, and few rows."""
+    monkeypatch.setattr(kernel_maker, "LEAST_CELLS", LEAST_CELLS)
+    monkeypatch.setattr(kernel_maker, "cpu_limit", lambda: 2)
+    monkeypatch.setattr(kernel_maker, "memory_limit", lambda: 8 << 30)
+    return markers
 
 
 @pytest.fixture
@@ -112,7 +134,8 @@ def test_a_marker_saves_the_second_child(job: TrainingJob, markers: Path, childr
     assert (first[1], second[1], other[1]) == (APART, ALONE, ALONE)
     assert first[0] == other[0] != second[0]
     assert [child.returncode for child in children] == [0]
-    assert [each.name for each in markers.iterdir()] == [order_of(job).marker().name]
+    order = order_of(job)
+    assert {each.name for each in markers.iterdir()} == {each.marker().name for each in (order, order.of_growth())}
 
 
 SCRIPTS = {
@@ -128,7 +151,7 @@ def test_a_child_that_fails_is_no_failure(
     fault: str, job: TrainingJob, markers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     expected = model_sha256(train_in_process(replace(job, job_id="expected"), Recorder()).model)
-    [made] = markers.iterdir()
+    made = order_of(job).marker()
     made.unlink()
     program = tmp_path / "program"
     if fault != "is not there":
@@ -136,7 +159,7 @@ def test_a_child_that_fails_is_no_failure(
         program.chmod(0o600 if fault == "cannot be run" else 0o700)
     monkeypatch.setattr(sys, "executable", str(program))
     assert train(job) == (expected, APART)
-    assert list(markers.iterdir()) == []
+    assert not made.exists()
 
 
 @pytest.fixture
@@ -209,6 +232,100 @@ def test_without_kept_kernels_there_is_no_child(
     assert not worth_a_process(assignment, order_of(job))
 
 
+def member_of(job: TrainingJob, threads: int = 2) -> Assignment:
+    [assignment] = assign(replace(job, threads=threads), [threads])
+    return assignment
+
+
+@pytest.mark.slow
+def test_a_child_compiles_weak_learners_beside_the_rest(tmp_path: Path):
+    path = write(tmp_path / "t.parquet", columns_of(make_table(400, 3, 2, seed=1, missing=0.0)))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    command = [sys.executable, "-c", BESIDE, path]
+    runs = [
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert [(each.returncode, each.stderr) for each in runs] == [(0, "")] * 2
+    (phases, compiled), (later, found) = (json.loads(each.stdout) for each in runs)
+    assert phases == later == ALONE
+    assert "share_out" in compiled
+    assert not {"grow", "add_rows", "search_features"} & set(compiled)
+    assert found == []
+
+
+def test_weak_learners_are_compiled_once(job: TrainingJob, few_rows: Path, children: list[subprocess.Popen[bytes]]):
+    job = replace(job, threads=2)
+    first, second = train(job), train(job)
+    assert first == second
+    assert first[1] == ALONE
+    assert [child.returncode for child in children] == [0]
+    assert [each.name for each in few_rows.iterdir()] == [order_of(job).of_growth().marker().name]
+
+
+@pytest.mark.parametrize("fault", [*SCRIPTS, "is not there"])
+def test_a_second_that_fails_is_no_failure(
+    fault: str, job: TrainingJob, few_rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    job = replace(job, threads=2)
+    expected = train(job)
+    for marker in few_rows.iterdir():
+        marker.unlink()
+    program = tmp_path / "program"
+    if fault in SCRIPTS:
+        program.write_text(f"#!/bin/sh\n{SCRIPTS[fault]}\n")
+        program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    assert train(job) == expected
+
+
+@pytest.mark.usefixtures("endless", "few_rows")
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_no_second_stays(
+    cancelled: bool,
+    job: TrainingJob,
+    children: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(kernel_maker, "GIVE_UP_SECONDS", 600.0 if cancelled else 0.0)
+    with growth_made_apart(member_of(job), order_of(job), lambda: cancelled) as wait:
+        assert [child.poll() for child in children] == [None]
+        wait()
+        wait()
+    assert [child.returncode for child in children] == [-signal.SIGKILL]
+
+
+@pytest.mark.usefixtures("endless", "few_rows")
+def test_an_error_ends_the_second(job: TrainingJob, children: list[subprocess.Popen[bytes]]):
+    with (
+        pytest.raises(OSError, match="the rows are gone"),
+        growth_made_apart(member_of(job), order_of(job), lambda: False),
+    ):
+        raise OSError("the rows are gone")
+    assert [child.returncode for child in children] == [-signal.SIGKILL]
+
+
+@pytest.mark.usefixtures("few_rows")
+def test_a_second_needs_a_processor_memory_and_something_to_make(job: TrainingJob, monkeypatch: pytest.MonkeyPatch):
+    order, two = order_of(job), member_of(job)
+    assert worth_a_second(two, order)
+    assert not worth_a_second(member_of(job, threads=1), order)
+    rows = -(-LEAST_CELLS // len(job.plan.features))
+    assert not worth_a_second(replace(two, train_ranges=((0, rows),)), order)
+    for name, value in (("cpu_limit", 1), ("memory_limit", 700_000_000)):
+        with monkeypatch.context() as patch:
+            patch.setattr(kernel_maker, name, lambda value=value: value)
+            assert not worth_a_second(two, order)
+    for name, nothing in (("JIT_DISABLED", True), ("CACHE", None)):
+        with monkeypatch.context() as patch:
+            patch.setattr(jit, name, nothing)
+            assert not worth_a_second(two, order)
+    marker = order.of_growth().marker()
+    assert marker is not None
+    marker.touch()
+    assert not worth_a_second(two, order)
+
+
 def test_orders_cross_processes():
     for name, algorithm in ALGORITHMS.items():
         for kind in algorithm.weak_learners:
@@ -219,7 +336,8 @@ def test_orders_cross_processes():
                 stopping=Stopping("valid_error", 3),
             )
             order = Order(config, 3, WarmUp(multi_label=True), ("double", "uint8"))
-            assert Order.from_json(order.to_json()) == order
+            for each in (order, order.of_growth()):
+                assert Order.from_json(each.to_json()) == each
             assert "\n" not in order.to_json()
 
 

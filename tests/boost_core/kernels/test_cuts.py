@@ -68,7 +68,8 @@ def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlic
     binning, origin = case.binning, int(slices.bins[slices.rank])
     layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)
     record = np.zeros(RECORD_FIELDS + len(sums), np.int64)
-    search_features(Votes(free), own, sums, layout, np.arange(*slices.own), record[:RECORD_FIELDS])
+    sides = (np.empty_like(sums), np.empty_like(sums))
+    search_features(Votes(free), own, sums, layout, np.arange(*slices.own), sides, record[:RECORD_FIELDS])
     if record[VALUE] != NO_CUT:
         left_sums(own, layout, record, record[RECORD_FIELDS:])
     return record
