@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boost_core.binning import Floats, Tally, tally_of
-from boost_core.tile import Tile, Window, window_of
+from boost_core.tile import Tile, Window, sample_floats, window_of
 
 
 def to_floats(column: pa.ChunkedArray | pa.Array) -> Floats:
@@ -114,13 +114,12 @@ class RawColumn:
         """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
         at = 0
         for part, found, first in self._places(rows):
-            places = found - first if first else found
-            out = values[at : at + len(places)]
-            if part.values.dtype == np.float64 and part.valid is None:
-                np.take(part.values, places, out=out, mode="clip")  # places are inside: it would copy to check that
+            out = values[at : at + len(found)]
+            if part.values.dtype.kind == "f":
+                sample_floats(part, found, first, out)
             else:
-                out[:] = part.taken(places).floats()
-            at += len(places)
+                out[:] = part.taken(found - first).floats()
+            at += len(found)
 
     def tally(self, rows: NDArray[np.int64]) -> Tally:
         """Distinct values of some rows, and how often each occurs; rows: ascending, counting those in use."""
