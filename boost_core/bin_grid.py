@@ -1,7 +1,7 @@
 """Finds the bin of a value without a search over all thresholds: a grid of cells says where to begin.
 
-    cell       of a value, by its size or by its exponent       0         1         2    ...   CELLS - 1   CELLS: missing
-    first      thresholds in the cells before                   0         1         1    ...               m + 1
+    cell       of a value, by its size or by its exponent       0         1         2    ...   CELLS: missing
+    first      thresholds in the cells before                   0         1         1    ...   m + 1
     bin        first[cell of x] + those of the few thresholds in x's cell that are at or below x
 
 Cells never fall as values grow, whatever is rounded: a value at or above a threshold lies in its cell or in a later
@@ -60,7 +60,8 @@ def make_grid(thresholds: Floats) -> BinGrid:
         place = _equal(thresholds)
         fullest = int(_count(thresholds, place, first))
     if fullest > 1:
-        other, skewed = np.zeros(CELLS + 1, np.uint8), (float(thresholds[0]), BY_EXPONENT, int(_dropped_bits(thresholds)))
+        other = np.zeros(CELLS + 1, np.uint8)
+        skewed = float(thresholds[0]), BY_EXPONENT, int(_dropped_bits(thresholds))
         if (fewer := int(_count(thresholds, skewed, other))) < fullest:
             first, fullest, place = other, fewer, skewed
     steps = fullest.bit_length()
