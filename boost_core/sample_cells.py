@@ -82,20 +82,20 @@ def take(sample, max_bins, counts, taken):  # type: ignore[no-untyped-def]
     for i in range(sample.shape[0]):
         value = sample[i]
         cells[i] = _cell(value, low, scale) if value == value else np.uint32(CELLS)
-    own, starts = np.zeros(CELLS + 1, np.int32), np.zeros(CELLS + 1, np.int32)
+    sizes, starts = np.zeros(CELLS + 1, np.int32), np.zeros(CELLS + 1, np.int32)
     for i in range(cells.shape[0]):
-        own[np.uint64(cells[i])] += np.int32(1)
-    end = _mark(own, sample.shape[0] - own[CELLS], max_bins, starts)
+        sizes[np.uint64(cells[i])] += np.int32(1)
+    end = _mark(sizes, sample.shape[0] - sizes[CELLS], max_bins, starts)
     if end == 0:
         return 0
     steps = np.empty(CELLS + 1, np.int32)
     for cell in range(CELLS + 1):
         steps[cell] = starts[cell] > 0
-        counts[cell] = -own[cell] if starts[cell] > 0 else own[cell]
+        counts[cell] = -sizes[cell] if starts[cell] > 0 else sizes[cell]
     for i in range(cells.shape[0]):  # without a branch: what is not taken goes to the first entry
-        cell = np.uint64(cells[i])
-        taken[np.uint64(starts[cell])] = sample[i]
-        starts[cell] += steps[cell]
+        own_cell = np.uint64(cells[i])
+        taken[np.uint64(starts[own_cell])] = sample[i]
+        starts[own_cell] += steps[own_cell]
     return end
 
 
