@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from boost_core.bin_grid import make_grid
 from boost_core.intrinsics import bits_of
 from boost_core.jit import inner, kernel
+from boost_core.sample_cells import between, thresholds_by_cells
 from boost_core.team import Team
 
 MAX_BINS = 255  # value bins; with the missing bin the codes fit uint8
@@ -184,18 +185,11 @@ def merged(tallies: Sequence[Tally]) -> Tally:
     return Tally(values, counts)
 
 
-@inner
-def _between(low, high):  # type: ignore[no-untyped-def]
-    """The midpoint of low < high if it is finite and above low, else high."""
-    middle = low * 0.5 + high * 0.5
-    return middle if np.isfinite(middle) and low < middle <= high else high
-
-
 @kernel
 def fill_midpoints(distinct, middles):  # type: ignore[no-untyped-def]
     """middles (OUT): one less."""
     for i in range(middles.shape[0]):
-        middles[i] = _between(distinct[i], distinct[i + 1])
+        middles[i] = between(distinct[i], distinct[i + 1])
 
 
 def midpoints(distinct: Floats) -> Floats:
@@ -218,7 +212,7 @@ def quantiles(values, counts, n, max_bins, thresholds):  # type: ignore[no-untyp
             place += 1
             after += counts[place]
         if place > last:
-            thresholds[found] = _between(values[place - 1], values[place])
+            thresholds[found] = between(values[place - 1], values[place])
             found, last = found + 1, place
     return found
 
@@ -235,7 +229,8 @@ def quantiles_of(tally: Tally, max_bins: int) -> Floats:
 
 def quantile_thresholds(sample: Floats, max_bins: int) -> Floats:
     """The same of a sample: unsorted; NaN is left out."""
-    return quantiles_of(tally_of(sample), max_bins)
+    thresholds = thresholds_by_cells(sample, max_bins)
+    return quantiles_of(tally_of(sample), max_bins) if thresholds is None else thresholds
 
 
 @kernel

@@ -10,6 +10,7 @@ no floats, no hashes, no search. Kernels see them as signed: a difference that w
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from boost_core.bin_grid import EVERY, BinGrid, make_grid
 from boost_core.binning import Distinct, Floats, Tally
 from boost_core.jit import kernel
 
+FIRST_ROWS = 1024
 FEW_ROWS = 32_768  # converted to float64 at a time: 256 KB, an eighth to a half of a level 2 cache
 LEAST_SPAN, MOST_SPAN = 4096, 65_536  # offsets in a table however few rows there are, and however many
 EXACT = 1 << 53  # beyond, two numbers may be one float64
@@ -154,11 +156,17 @@ def window_of(tiles: Sequence[Tile]) -> Window | None:
 
 
 def add_tile(distinct: Distinct, tile: Tile) -> None:
-    """Add the distinct values of a tile."""
-    for piece in [tile] if tile.values.dtype == np.float64 and tile.valid is None else tile.pieces():
+    """Add the distinct values of a tile. Of most columns of floats the first rows have too many of them."""
+    for piece in chain(tile.rows(0, FIRST_ROWS).pieces(), tile.rows(FIRST_ROWS, len(tile)).pieces()):
         distinct.add(piece.floats())
         if distinct.crowded:
             break
+
+
+def sample_floats(tile: Tile, places: NDArray[np.int64], first: int, values: Floats) -> None:
+    """values (OUT, float64 like places): of some rows of a tile of floats, NaN where one is missing; places: less
+    `first`."""
+    _take(tile.values, EVERY if tile.valid is None else tile.valid, places, first, values)
 
 
 TileBinner = Callable[[Tile, NDArray[np.uint8]], bool]  # codes (OUT, like tile): the bins; whether a value is missing
@@ -190,6 +198,16 @@ def _bin_numbers(
         return False
     codes[~tile.valid] = missing_code
     return not bool(tile.valid.all())
+
+
+@kernel
+def _take(values, valid, places, first, taken):  # type: ignore[no-untyped-def]
+    """taken (OUT): see sample_floats; valid: bool, or empty."""
+    for i in range(places.shape[0]):
+        taken[i] = values[np.uint64(places[i] - first)]
+    if valid.shape[0] > 0:
+        for i in range(places.shape[0]):
+            taken[i] = taken[i] if valid[np.uint64(places[i] - first)] else np.nan
 
 
 @kernel

@@ -17,8 +17,10 @@ def opened(path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """The one place where files are opened. footer: what was read of it before; None = read it.
 
     Without a memory map: a file cut short while it is read must give an error, not a signal that ends the process.
+    Without Arrow's reading ahead: its own threads would read, beside those that a member was given, each of which waits
+    for them at every call, and all that a call reads would be held until it ends.
     """
-    return pq.ParquetFile(path, metadata=footer)
+    return pq.ParquetFile(path, metadata=footer, pre_buffer=False)
 
 
 @contextmanager

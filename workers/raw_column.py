@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from boost_core.binning import Floats, Tally, tally_of
-from boost_core.tile import Tile, Window, window_of
+from boost_core.tile import Tile, Window, sample_floats, window_of
+
+UINT8 = pa.uint8()
 
 
 def to_floats(column: pa.ChunkedArray | pa.Array) -> Floats:
@@ -46,6 +48,18 @@ def tile_of(part: pa.Array) -> Tile:
     if values.dtype.kind != "f":  # what stands in place of a missing number may be any
         values = np.where(valid, values, values[np.argmax(valid)] if valid.any() else 0).astype(values.dtype)
     return Tile(values, valid)
+
+
+def copied(column: pa.ChunkedArray, room: NDArray[np.uint8]) -> Tile | None:
+    """The values of a column of unsigned bytes, none missing, in one array, as `moved` has them, in a fourth of the
+    time; None where it is not such, or not all of its rows are wanted. room: (OUT, [n_rows])."""
+    if column.num_chunks != 1 or column.type != UINT8:
+        return None
+    part = column.chunk(0)
+    if len(part) != len(room) or part.null_count > 0:
+        return None
+    room[:] = np.frombuffer(part.buffers()[1], np.uint8, len(part), part.offset)
+    return Tile(room)
 
 
 def moved(tiles: Sequence[Tile], room: NDArray[np.uint8]) -> list[Tile]:
@@ -114,13 +128,12 @@ class RawColumn:
         """values (OUT, float64 like rows): of some rows; rows: ascending, counting those in use."""
         at = 0
         for part, found, first in self._places(rows):
-            places = found - first if first else found
-            out = values[at : at + len(places)]
-            if part.values.dtype == np.float64 and part.valid is None:
-                np.take(part.values, places, out=out, mode="clip")  # places are inside: it would copy to check that
+            out = values[at : at + len(found)]
+            if part.values.dtype.kind == "f":
+                sample_floats(part, found, first, out)
             else:
-                out[:] = part.taken(places).floats()
-            at += len(places)
+                out[:] = part.taken(found - first).floats()
+            at += len(found)
 
     def tally(self, rows: NDArray[np.int64]) -> Tally:
         """Distinct values of some rows, and how often each occurs; rows: ascending, counting those in use."""

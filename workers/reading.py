@@ -20,7 +20,7 @@ from workers.errors import Location
 from workers.label_columns import sets_of
 from workers.open_files import OpenFiles, changed
 from workers.parquet_file import row_groups
-from workers.raw_column import RawColumn, moved, owned, tile_of
+from workers.raw_column import RawColumn, copied, moved, owned, tile_of
 
 DATA: Location = ("data",)
 DECODING, LABELLING = 16, 64  # element operations that it takes to decode a value, and to find a label's class
@@ -78,13 +78,19 @@ class Run:
         self.slices.append((start, stop))
 
 
-def tiles_of(run: Run, column: pa.ChunkedArray) -> list[Tile]:
-    """The wanted rows of a column. Errors: DataError if they are no numbers."""
+def tiles_of(run: Run, column: pa.ChunkedArray, room: NDArray[np.uint8] | None) -> list[Tile]:
+    """The wanted rows of a column; room: (OUT, like them), where unsigned bytes are put.
+
+    Errors: DataError if they are no numbers.
+    """
+    if room is not None and (tile := copied(column, room)) is not None:
+        return [tile]
     if not is_numeric(column.type):
         raise changed(run.path)
     whole = run.slices == [(0, run.n_rows)]
     parts = [column] if whole else [column.slice(start, stop - start) for start, stop in run.slices]
-    return [tile_of(owned(chunk, run.n_rows)) for part in parts for chunk in part.chunks]
+    tiles = [tile_of(owned(chunk, run.n_rows)) for part in parts for chunk in part.chunks]
+    return tiles if room is None else moved(tiles, room)
 
 
 class RangeReader:
@@ -147,25 +153,26 @@ class RangeReader:
         def share(start: int, stop: int) -> None:
             for number in range(start, stop):
                 place, part = divmod(number, n_shares)
-                low, high = (len(names) * edge // n_shares for edge in (part, part + 1))
-                for at, tiles in enumerate(self._numbers(runs[place], names[low:high]), low):
-                    found[at][place] = (
-                        tiles if room is None else moved(tiles, room[at, edges[place] : edges[place + 1]])
-                    )
+                at, high = (len(names) * edge // n_shares for edge in (part, part + 1))
+                for column in self._columns(runs[place], names[at:high]):
+                    own = None if room is None else room[at, edges[place] : edges[place + 1]]
+                    found[at][place] = tiles_of(runs[place], column, own)
+                    at += 1
+                    del column  # before the next ones take as much memory again; enumerate would hold it, too
 
         n_parts = len(runs) * n_shares
         team.over(n_parts, DECODING * self._all_rows * len(names), share, n_parts=n_parts)
         return [RawColumn(tuple(chain.from_iterable(parts)), self._kept) for parts in found]
 
-    def _numbers(self, run: Run, names: Sequence[str]) -> Iterator[list[Tile]]:
-        """By column the tiles of a run. Few columns are read in one call: Arrow keeps what it needs to decode all of
-        them until the last one is done, and fresh memory costs as much as decoding into it."""
+    def _columns(self, run: Run, names: Sequence[str]) -> Iterator[pa.ChunkedArray]:
+        """All rows of a run. Few columns are read in one call: Arrow keeps what it needs to decode all of them until
+        the last one is done, and fresh memory costs as much as decoding into it."""
         width = max(READ_BYTES // (DECODED_BYTES * run.n_rows), 1)
         for first in range(0, len(names), width):
             some = names[first : first + width]
             table = self._read(run, some)
             for name in some:
-                yield tiles_of(run, table.column(name))
+                yield table.column(name)
             del table  # before the next one takes as much memory again
 
     def floats(self, names: Sequence[str]) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from tests.workers.parquet_tables import plan_of, small_config
 from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob
 from workers.model_file import model_sha256
+from workers.reading import RangeReader
 
 base = len(os.listdir("/proc/self/task"))
 jobs, threads, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -50,6 +51,9 @@ class Counts(NoProgress):
             self.together.wait(60)
 
 pa.set_cpu_count(64)  # Arrow's computing threads, had they been started, would be seen
+with RangeReader(plan.train, [(0, plan.n_train)]) as rows:
+    rows.columns([feature.name for feature in plan.features])
+    assert len(os.listdir("/proc/self/task")) == base  # nor are there any that read
 alone = train("alone", NoProgress())
 with ThreadPoolExecutor(jobs) as pool:
     found = list(pool.map(lambda number: train(number, Counts()), range(jobs)))

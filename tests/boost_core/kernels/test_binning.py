@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from boost_core import binning, tile
+from boost_core import binning, sample_cells, tile
 from tests import reference
 
 INF, TINY = math.inf, 5e-324
@@ -125,6 +125,78 @@ def test_a_value_that_fills_many_ranks_takes_one_bin():
     assert thresholds.tolist() == reference.quantile_thresholds(sample, 10)
     assert np.searchsorted(thresholds, 7.0, side="right") == 0
     assert thresholds[0] <= 100.0
+
+
+def samples() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    normal, uniform = random.standard_normal(4_000), random.random(4_000)
+    holes = np.where(uniform < 0.3, math.nan, normal)
+    return {
+        "normal": normal,
+        "skewed": np.exp(1.5 * normal),
+        "of two sizes": np.where(uniform < 0.5, normal, 1e6 * normal),
+        "one value again and again": np.where(uniform < 0.6, -0.0, np.where(uniform < 0.7, 0.0, normal)),
+        "equal ones": np.round(normal, 2),
+        "missing": holes,
+        "infinite": np.where(np.arange(4_000) % 51 == 1, INF * normal, holes),
+        "few": normal[:300],
+    }
+
+
+@pytest.mark.parametrize("max_bins", [2, 7, 255])
+@pytest.mark.parametrize("name", [*samples()])
+def test_quantiles_without_sorting_all_are_the_same(name: str, max_bins: int):
+    sample = samples()[name]
+    given = sample.copy()
+    got = sample_cells.thresholds_by_cells(given, max_bins)
+    if max_bins < 255:
+        assert got is not None
+    if got is not None:
+        assert got.tobytes() == binning.quantiles_of(binning.tally_of(sample), max_bins).tobytes()
+    assert given.tobytes() == sample.tobytes()
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        np.empty(0),
+        np.full(2_000, 3.0),
+        np.full(2_000, math.nan),
+        np.append(np.arange(1_000.0), np.full(1_000, -INF)),
+        np.arange(2_000.0) % 255,  # as many values as bins
+        np.append(np.arange(1_999) * 1e-6, 1e9),  # all but one in one cell
+        np.array([-1.7e308, 1.7e308] * 300),
+    ],
+    ids=["none", "one", "missing", "infinite", "few", "one far away", "too far apart"],
+)
+def test_other_samples_are_sorted(sample: np.ndarray):
+    assert sample_cells.thresholds_by_cells(sample, 255) is None
+    wanted = binning.quantiles_of(binning.tally_of(sample), 255)
+    assert binning.quantile_thresholds(sample, 255).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("type_", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [0.1, 3.0, 20.0])
+def test_what_stands_in_place_of_a_missing_value_is_not_looked_at(type_: type, spread: float):
+    random = np.random.default_rng(1)
+    column = np.exp(spread * random.normal(size=3_000)).astype(type_)
+    thresholds = binning.quantile_thresholds(column.astype(np.float64), 255)
+    wanted = np.searchsorted(thresholds, column.astype(np.float64), side="right")
+    valid, codes = np.arange(3_000) % 7 > 0, np.empty(3_000, np.uint8)
+    column[~valid] = random.choice([INF, -INF, math.nan, 0.0, 1.0], int((~valid).sum()))
+    assert tile.tile_binner(None, thresholds)(tile.Tile(column, valid), codes)
+    assert codes.tolist() == np.where(valid, wanted, len(thresholds) + 1).tolist()
+    assert not tile.tile_binner(None, thresholds)(tile.Tile(column[valid]), codes[: valid.sum()])
+
+
+@pytest.mark.parametrize("type_", [np.float32, np.float64])
+@pytest.mark.parametrize("missing", [False, True])
+def test_sampled_floats(type_: type, missing: bool):
+    values, places = np.arange(100).astype(type_), np.array([0, 3, 4, 99]) + 1_000
+    valid = np.arange(100) % 3 > 0 if missing else None
+    found = np.empty(4)
+    tile.sample_floats(tile.Tile(values, valid), places, 1_000, found)
+    assert found.tolist() == pytest.approx([math.nan, math.nan, 4, math.nan] if missing else [0, 3, 4, 99], nan_ok=True)
 
 
 @cases
