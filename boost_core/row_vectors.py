@@ -6,7 +6,6 @@ take WIDTH numbers at a time. Nothing outside the row is touched: its neighbours
 """
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numba.extending import intrinsic
 
 from boost_core.jit import JIT_DISABLED
 from boost_core.vector_code import (
+    INDEX,
     INT64,
     WIDTH,
     along,
@@ -28,23 +28,25 @@ from boost_core.vector_code import (
     vector_of,
 )
 
-WIDTHS = (WIDTH, WIDTH // 2, WIDTH // 4, WIDTH // 8)  # of vectors along a row
-
 
 class _Sum:
-    """A sum over a row, kept in a vector and a number."""
+    """A sum over a row, kept in a vector."""
 
     def __init__(self, builder: Any, number: Any) -> None:
         once: Any = cgutils.alloca_once_value  # without types in Numba
         self._builder = builder
-        self._sums = {width: once(builder, ir.Constant(vector_of(number, width), None)) for width in WIDTHS}
+        self._sums = once(builder, ir.Constant(vector_of(number, WIDTH), None))
 
     def add(self, vector: Any, width: int) -> None:
-        self._builder.store(self._builder.add(self._builder.load(self._sums[width]), vector), self._sums[width])
+        """A narrower vector is added to the first lanes: to sum up vectors of every width takes longer."""
+        if width < WIDTH:
+            lanes = [*range(width), *[width] * (WIDTH - width)]  # the second vector's first, which is 0
+            mask = ir.Constant(vector_of(INDEX, WIDTH), lanes)
+            vector = self._builder.shuffle_vector(vector, ir.Constant(vector.type, None), mask)
+        self._builder.store(self._builder.add(self._builder.load(self._sums), vector), self._sums)
 
     def value(self) -> Any:
-        parts = (total_of(self._builder, self._builder.load(place), width) for width, place in self._sums.items())
-        return reduce(self._builder.add, parts)
+        return total_of(self._builder, self._builder.load(self._sums), WIDTH)
 
 
 def _add_row_compiled(typingctx: Any, values: Any, at: Any, added: Any, first: Any, n: Any) -> Any:
