@@ -81,11 +81,11 @@ def _equal(thresholds: Floats) -> tuple[float, float, int]:
 
 
 @inner
-def _equal_cell(value, origin, scale):  # type: ignore[no-untyped-def]
-    """Where infinity meets a scale of 0, it is the first cell."""
+def equal_cell(value, origin, scale, n_cells):  # type: ignore[no-untyped-def]
+    """The cell of a value among n_cells equal ones. Where infinity meets a scale of 0, it is the first cell."""
     x = (value - origin) * scale
     x = x if x > 0.0 else 0.0
-    x = x if x < CELLS - 1.0 else CELLS - 1.0
+    x = x if x < n_cells - 1.0 else n_cells - 1.0
     return np.uint32(x)
 
 
@@ -122,7 +122,9 @@ def _count(thresholds, place, first):  # type: ignore[no-untyped-def]
     for i in range(thresholds.shape[0]):
         by_exponent = scale == BY_EXPONENT
         value = thresholds[i]
-        counts[_cell_by_exponent(value, lowest, dropped) if by_exponent else _equal_cell(value, origin, scale)] += 1
+        counts[
+            _cell_by_exponent(value, lowest, dropped) if by_exponent else equal_cell(value, origin, scale, CELLS)
+        ] += 1
     before, fullest = 0, 0
     for cell in range(first.shape[0]):
         first[cell] = before
@@ -153,7 +155,7 @@ def _cells_of(values, layout, cells):  # type: ignore[no-untyped-def]
     else:
         for i in range(values.shape[0]):
             value = np.float64(values[i])
-            cells[i] = _equal_cell(value, origin, scale) if value == value else np.uint32(CELLS)
+            cells[i] = equal_cell(value, origin, scale, CELLS) if value == value else np.uint32(CELLS)
 
 
 @inner

@@ -16,7 +16,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import add_lanes, width_of
-from boost_core.jit import bare_kernel, part
+from boost_core.jit import bare_kernel, inlined_step
 
 Integers = NDArray[np.int64]
 MOST_JOINT = 256  # joint bins of a bundle: their codes are bytes
@@ -138,7 +138,7 @@ class Bundling:
         return self._made, self._joint
 
 
-@part
+@inlined_step
 def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) = gains (flat) of the rows, for some features; other arguments: see add_rows.
 
@@ -178,7 +178,7 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
                     joint[at + c] = 0
 
 
-@part
+@inlined_step
 def _add_to_each(bundle, joint_bin, at, bundles, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
     """Add joint[at : at + width] to the bin of each of a bundle's features, two of them at once."""
     place, stop, width = bundles.first[bundle], bundles.first[bundle + 1], width_of(lanes)

@@ -72,6 +72,6 @@ bare_kernel = compiled(**UNCOUNTED)
 bare_step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
 # A step with one place where it is called: it becomes a part of what calls it before types are found. Every kernel
 # optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
-part = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
+inlined_step = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
 inner = compiled(**COMMON, forceinline=True)

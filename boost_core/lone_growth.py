@@ -17,7 +17,7 @@ from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, par
 from boost_core.cut_search import left_sums, search_features
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
-from boost_core.jit import bare_kernel, bare_step, part
+from boost_core.jit import bare_kernel, bare_step, inlined_step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import LEADER, call_address, call_of
 from boost_core.posts import PATIENCE, invite, n_threads, withdraw
@@ -128,7 +128,7 @@ def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     await_all(crew, n_blocks)
 
 
-@part
+@inlined_step
 def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
     order, scratch, _, hists, joint, _, _, control, found, divided, bounds, sides, _ = work
@@ -157,7 +157,7 @@ def _do_block(block, edges, objective, table, gains, work, times, tree, lanes): 
         )
 
 
-@part
+@inlined_step
 def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     """control (OUT): the leaf to split; returns whether there is one."""
     control[ACTION] = DIVIDE
@@ -165,7 +165,7 @@ def _next_leaf(tree, control):  # type: ignore[no-untyped-def]
     return control[LEAF] >= 0
 
 
-@part
+@inlined_step
 def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control):  # type: ignore[no-untyped-def]
     """Partition the rows of the leaf that control names; returns the first right position."""
     segment = tree.segments[control[LEAF]]
@@ -178,7 +178,7 @@ def _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds,
     return join_sides(order, bounds, divided, scratch)
 
 
-@part
+@inlined_step
 def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     """Say what is to be built and searched for the children of the leaf that was split (control: OUT); new: the right
     one."""
@@ -224,14 +224,14 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     return slot
 
 
-@part
+@inlined_step
 def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
     """hist (OUT) [n_bins, padded] of a block of features over the rows; parts: see add_columns."""
     count = gains[1].shape[0] - 1
     add_columns(table[0], rows, gains[0], table[1], parts, table[6], lanes, count, hist.reshape(-1))
 
 
-@part
+@inlined_step
 def _children(objective, table, gains, order, hists, tree, control, lanes, parts, sides, found, times):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
@@ -255,14 +255,14 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     times[SEARCH] += read_clock(times) - built
 
 
-@part
+@inlined_step
 def _search(objective, hist, table, sums, features, sides, found):  # type: ignore[no-untyped-def]
     n_sums = sums.shape[0]
     rows = (sides[0, :n_sums], sides[1, :n_sums])
     search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, rows, found)
 
 
-@part
+@inlined_step
 def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
     """What the leaf's best cut gains. What is more than rounding of all rows is more than that of its own, so these are
     hardly ever added up."""

@@ -11,6 +11,7 @@ sorted in 1.6 to 2.2 ms; here 0.3 suffice if they are spread somehow evenly, and
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.bin_grid import equal_cell
 from boost_core.jit import inner, kernel
 
 CELLS = 8192  # 8 values each: counts of 4 bytes fill the nearest cache
@@ -34,14 +35,6 @@ def _range_of(sample):  # type: ignore[no-untyped-def]
         low = sample[i] if sample[i] < low else low
         high = sample[i] if sample[i] > high else high
     return low, high
-
-
-@inner
-def _cell(value, low, scale):  # type: ignore[no-untyped-def]
-    x = (value - low) * scale
-    x = x if x > 0.0 else 0.0
-    x = x if x < CELLS - 1.0 else CELLS - 1.0
-    return np.uint32(x)
 
 
 @inner
@@ -81,7 +74,7 @@ def take(sample, max_bins, counts, taken):  # type: ignore[no-untyped-def]
     cells = np.empty(sample.shape[0], np.uint32)
     for i in range(sample.shape[0]):
         value = sample[i]
-        cells[i] = _cell(value, low, scale) if value == value else np.uint32(CELLS)
+        cells[i] = equal_cell(value, low, scale, CELLS) if value == value else np.uint32(CELLS)
     sizes, starts = np.zeros(CELLS + 1, np.int32), np.zeros(CELLS + 1, np.int32)
     for i in range(cells.shape[0]):
         sizes[np.uint64(cells[i])] += np.int32(1)

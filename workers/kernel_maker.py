@@ -120,7 +120,7 @@ def _unmade(marker: Path | None) -> bool:
     return marker is not None and not marker.exists()
 
 
-def worth_a_second(assignment: Assignment, order: Order) -> bool:
+def worth_a_second_process(assignment: Assignment, order: Order) -> bool:
     """Whether kernels of weak learners are not made, and there are a processor and memory for a child that makes them
     while the member reads its rows, which are not many."""
     room = memory_limit() - PROCESS_BYTES - CHILD_BYTES
@@ -147,7 +147,7 @@ def growth_made_apart(
     """
     children: list[subprocess.Popen[bytes]] = []
     with ExitStack() as stack:
-        if worth_a_second(assignment, order):
+        if worth_a_second_process(assignment, order):
             with suppress(OSError):
                 children.append(stack.enter_context(_child(order.of_growth())))
 

@@ -16,9 +16,11 @@ from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
+from boost_core.growth import Grower
 from boost_core.records import Silent
 from boost_core.team import Rehearsal
 from boost_core.training import TrainingResult, train
+from boost_core.tree import Tree
 from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
 from tests.builders import (
     CONFIGURATIONS,
@@ -44,10 +46,14 @@ def test_every_configuration_warms_up(configuration: str, in_gang: bool):
 
 
 @pytest.mark.parametrize("kind", [WarmUp(weighted=True), WarmUp(multi_label=True)])
-def test_weak_learners_warm_up_by_themselves(kind: WarmUp):
-    """Where that fails in a child of its own, nobody is told."""
+def test_weak_learners_warm_up_by_themselves(kind: WarmUp, monkeypatch: pytest.MonkeyPatch):
+    """Where that fails in a child of its own, nobody is told; without a cut little would be compiled."""
+    grown: list[Tree] = []
+    grow = Grower.grow
+    monkeypatch.setattr(Grower, "grow", lambda *arguments: grown.append(grow(*arguments)) or grown[-1])
     tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
     warm_up_growth(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
+    assert [len(each.nodes) > 0 for each in grown] == [True]
 
 
 def test_what_waits_for_weak_learners_is_called_before_each():

@@ -31,7 +31,7 @@ from workers.kernel_maker import (
     growth_made_apart,
     make_kernels,
     worth_a_process,
-    worth_a_second,
+    worth_a_second_process,
 )
 from workers.model_file import model_sha256
 
@@ -264,7 +264,7 @@ def test_weak_learners_are_compiled_once(job: TrainingJob, few_rows: Path, child
 
 
 @pytest.mark.parametrize("fault", [*SCRIPTS, "is not there"])
-def test_a_second_that_fails_is_no_failure(
+def test_a_second_process_that_fails_is_no_failure(
     fault: str, job: TrainingJob, few_rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     job = replace(job, threads=2)
@@ -281,7 +281,7 @@ def test_a_second_that_fails_is_no_failure(
 
 @pytest.mark.usefixtures("endless", "few_rows")
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_no_second_stays(
+def test_no_second_process_stays(
     cancelled: bool,
     job: TrainingJob,
     children: list[subprocess.Popen[bytes]],
@@ -296,7 +296,7 @@ def test_no_second_stays(
 
 
 @pytest.mark.usefixtures("endless", "few_rows")
-def test_an_error_ends_the_second(job: TrainingJob, children: list[subprocess.Popen[bytes]]):
+def test_an_error_ends_the_second_process(job: TrainingJob, children: list[subprocess.Popen[bytes]]):
     with (
         pytest.raises(OSError, match="the rows are gone"),
         growth_made_apart(member_of(job), order_of(job), lambda: False),
@@ -306,24 +306,26 @@ def test_an_error_ends_the_second(job: TrainingJob, children: list[subprocess.Po
 
 
 @pytest.mark.usefixtures("few_rows")
-def test_a_second_needs_a_processor_memory_and_something_to_make(job: TrainingJob, monkeypatch: pytest.MonkeyPatch):
+def test_a_second_process_needs_a_processor_memory_and_something_to_make(
+    job: TrainingJob, monkeypatch: pytest.MonkeyPatch
+):
     order, two = order_of(job), member_of(job)
-    assert worth_a_second(two, order)
-    assert not worth_a_second(member_of(job, threads=1), order)
+    assert worth_a_second_process(two, order)
+    assert not worth_a_second_process(member_of(job, threads=1), order)
     rows = -(-LEAST_CELLS // len(job.plan.features))
-    assert not worth_a_second(replace(two, train_ranges=((0, rows),)), order)
+    assert not worth_a_second_process(replace(two, train_ranges=((0, rows),)), order)
     for name, value in (("cpu_limit", 1), ("memory_limit", 700_000_000)):
         with monkeypatch.context() as patch:
             patch.setattr(kernel_maker, name, lambda value=value: value)
-            assert not worth_a_second(two, order)
+            assert not worth_a_second_process(two, order)
     for name, nothing in (("JIT_DISABLED", True), ("CACHE", None)):
         with monkeypatch.context() as patch:
             patch.setattr(jit, name, nothing)
-            assert not worth_a_second(two, order)
+            assert not worth_a_second_process(two, order)
     marker = order.of_growth().marker()
     assert marker is not None
     marker.touch()
-    assert not worth_a_second(two, order)
+    assert not worth_a_second_process(two, order)
 
 
 def test_orders_cross_processes():
