@@ -88,6 +88,18 @@ def goes_left(code, kind, last_left, missing_code, missing_left):  # type: ignor
     return ((kind == 0) & (code <= last_left)) | (missing_left & (code == missing_code))
 
 
+@inner
+def left_span(kind, last_left, missing_code, missing_left):  # type: ignore[no-untyped-def]
+    """(shift, bound): a code goes left where (code + shift) % 256 <= bound: one comparison for all kinds of cuts.
+
+    The missing code is the greatest, so a shift by it makes it 0, and of the others the lowest ones come next.
+    """
+    if not missing_left:
+        return np.int64(0), np.int64(last_left) if kind == 0 else np.int64(-1)
+    shift = np.int64(256) - missing_code
+    return shift, shift + last_left if kind == 0 else np.int64(0)
+
+
 @bare_kernel
 def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-def]
     """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
@@ -95,17 +107,19 @@ def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-d
 
     cut: (kind, bin, missing code, missing left). Returns how many rows are left, how many are right.
     Every row is written to both sides and one of them moves on: a branch would be guessed wrong for half of the rows.
+    Indices are unsigned: of signed ones Numba asks whether they count from the end, which takes as long as the rest.
     """
-    left = segment[0]
-    n_right = np.int64(0)
-    for k in range(segment[0], segment[1]):
-        i = order[k]
-        is_left = np.int64(goes_left(np.int64(codes[i]), cut[0], cut[1], cut[2], cut[3]))
+    shift, bound = left_span(cut[0], cut[1], cut[2], cut[3])
+    left = np.uint64(segment[0])
+    for k in range(np.uint64(segment[0]), np.uint64(segment[1])):
+        place = np.uint64(k)
+        i = order[place]
+        is_left = np.uint64(((np.int64(codes[np.uint64(i)]) + shift) & 255) <= bound)
         order[left] = i
-        right_rows[n_right] = i
+        right_rows[place - left] = i
         left += is_left
-        n_right += 1 - is_left
-    return left - segment[0], n_right
+    n_left = np.int64(left) - segment[0]
+    return n_left, segment[1] - segment[0] - n_left
 
 
 @bare_kernel
@@ -117,7 +131,7 @@ def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-d
     n_left, n_right = divide(order, codes, segment, cut, scratch)
     left = segment[0] + n_left
     for k in range(n_right):
-        order[left + k] = scratch[k]
+        order[np.uint64(left + k)] = scratch[np.uint64(k)]
     return left
 
 
@@ -131,11 +145,11 @@ def join_sides(order, bounds, sizes, scratch):  # type: ignore[no-untyped-def]
     place = bounds[0]
     for part in range(sizes.shape[0]):
         for k in range(sizes[part, 0]):
-            order[place + k] = order[bounds[part] + k]
+            order[np.uint64(place + k)] = order[np.uint64(bounds[part] + k)]
         place += sizes[part, 0]
     middle = place
     for part in range(sizes.shape[0]):
         for k in range(sizes[part, 1]):
-            order[place + k] = scratch[bounds[part] + k]
+            order[np.uint64(place + k)] = scratch[np.uint64(bounds[part] + k)]
         place += sizes[part, 1]
     return middle

@@ -1,15 +1,20 @@
 """Searches a node's histograms for its best cut, for any objective."""
 
+from typing import Any
+
 import numpy as np
+from numba.extending import overload
 
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
-from boost_core.jit import bare_kernel, bare_step, inner, step
-from boost_core.objective import cut_value
-from boost_core.row_vectors import add_row
+from boost_core.jit import JIT_DISABLED, bare_kernel, bare_step, inner
+from boost_core.objective import cut_value, has, set_floors
+from boost_core.row_vectors import EXCESS, add_row, scan_bins
 
 # Entries around what a thread adds to: the allocator puts arrays of several threads on one cache line, which they then
 # take from each other at every addition. A search took twice as long.
 APART = 8
+ROOM_ROWS = 4  # of a search: its sides, and what each bin is worth
+MOST_BINS = 256
 
 
 @inner
@@ -23,11 +28,14 @@ def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-unt
 
 
 @bare_step
-def search_feature(objective, hist, sums, n_thresholds, has_missing, sides, best):  # type: ignore[no-untyped-def]
-    """Best cut of one feature, in the order of ties: hist [bins of the feature, padded], best: OUT (cut.py).
+def _start_by_values(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
+    """See start_search."""
+    return np.int64(0)
 
-    sides: room for two rows of sums, [2, n_channels + 1].
-    """
+
+@bare_step
+def _by_values(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
+    """See search_feature."""
     n_channels = sums.shape[0] - 1
     n_rows = sums[n_channels]
     below, left = sides
@@ -46,41 +54,138 @@ def search_feature(objective, hist, sums, n_thresholds, has_missing, sides, best
             if left[n_channels] < n_rows:
                 consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)
         if 0 < below[n_channels] < n_rows:
-            value = cut_value(objective, sums, below, n_channels)
-            consider(best, value, 0, last_left, 0 if n_missing > 0 else 1)
+            worth = cut_value(objective, sums, below, n_channels)
+            consider(best, worth, 0, last_left, 0 if n_missing > 0 else 1)
     if 0 < n_missing < n_rows:
         consider(best, cut_value(objective, sums, hist[missing], n_channels), 1, 0, 1)
 
 
-@step
-def room_for_sides(n_sums):  # type: ignore[no-untyped-def]
-    """What a search needs to add up in, two arrays of n_sums."""
-    room = np.empty(2 * (n_sums + APART), np.int64)
-    return room[APART : APART + n_sums], room[APART + n_sums : APART + 2 * n_sums]
+@bare_step
+def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
+    """See start_search. All channels are searched as they come: the one that counts rows is never beyond its floor, nor
+    is what fills up."""
+    n_channels = sums.shape[0] - 1
+    apart, floors = sides  # the left side's sums, none yet, less the right one's
+    for c in range(n_channels + 1, n_padded):
+        apart[c] = floors[c] = 0
+    for c in range(n_channels + 1):
+        apart[c] = -sums[c]
+    set_floors(objective, sums, n_channels, floors)
+    floors[n_channels] = sums[n_channels]
+    value = np.int64(0)
+    for c in range(n_channels):
+        value += floors[c]
+    return value
 
 
 @bare_step
-def search_next(objective, hist, sums, layout, j, sides, best):  # type: ignore[no-untyped-def]
-    """Best cut of feature j and of those before it (best: IN/OUT); arguments as below."""
+def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
+    """See search_feature. A bin without rows has the value of the bin before, which wins the tie."""
+    n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
+    n_rows, missing = sums[n_channels], (n_thresholds + 1) * width
+    apart, floors = sides
+    without, with_missing = excess
+    n_missing = flat[missing + n_channels] if has_missing else np.int64(0)
+    _clear(without, n_thresholds)
+    scan_bins(apart, flat, 0, width, n_thresholds, floors, without)
+    if n_missing > 0:
+        _clear(with_missing, n_thresholds + 1)
+        only = with_missing[n_thresholds * EXCESS :]  # missing values to the left, all others to the right
+        scan_bins(apart, flat, missing, width, 1, floors, only)
+        for c in range(width):
+            apart[c] += 2 * flat[missing + c]
+        scan_bins(apart, flat, 0, width, n_thresholds, floors, with_missing)
+        for c in range(width):
+            apart[c] -= 2 * flat[missing + c]
+    n_left = np.int64(0)
+    for last_left in range(n_thresholds):
+        n_left += flat[np.uint64(last_left * width + n_channels)]
+        if n_missing > 0 and n_left + n_missing < n_rows:
+            consider(best, value + _excess(with_missing, last_left), 0, last_left, 1)
+        if 0 < n_left < n_rows:
+            consider(best, value + _excess(without, last_left), 0, last_left, 0 if n_missing > 0 else 1)
+    if 0 < n_missing < n_rows:
+        consider(best, value + _excess(with_missing, n_thresholds), 1, 0, 1)
+
+
+@inner
+def _clear(excess, n_bins):  # type: ignore[no-untyped-def]
+    for k in range(n_bins * EXCESS):
+        excess[np.uint64(k)] = 0
+
+
+@inner
+def _excess(excess, place):  # type: ignore[no-untyped-def]
+    total = np.int64(0)
+    for k in range(EXCESS):
+        total += excess[np.uint64(place * EXCESS + k)]
+    return total
+
+
+def start_search(objective: Any, *arguments: Any) -> Any:
+    """(sums, n_padded, sides) -> what search_feature is given as `value`; sides: OUT.
+
+    sums: int64 [n_channels + 1] of a node; n_padded: channels of its histograms; sides: two arrays int64 [n_padded].
+    """
+    return (_start_by_floors if has(set_floors, type(objective)) else _start_by_values)(objective, *arguments)
+
+
+def search_feature(objective: Any, *arguments: Any) -> None:
+    """(value, hist, sums, n_thresholds, has_missing, sides, excess, best): the best cut of one feature, in the order of
+    ties.
+
+    value, sides: by start_search; hist [bins of the feature, n_padded]; excess: two arrays of room, int64
+    [MOST_BINS * EXCESS]; best: IN/OUT (cut.py).
+    """
+    (_by_floors if has(set_floors, type(objective)) else _by_values)(objective, *arguments)
+
+
+if not JIT_DISABLED:
+
+    @overload(start_search, strict=False, jit_options={"error_model": "numpy"})
+    def _start_chosen(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
+        start = _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
+        return lambda objective, sums, n_padded, sides: start(objective, sums, n_padded, sides)
+
+    @overload(search_feature, strict=False, jit_options={"error_model": "numpy"})
+    def _search_chosen(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
+        by = _by_floors if has(set_floors, objective.instance_class) else _by_values
+
+        def search(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
+            by(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best)
+
+        return search
+
+
+def room_for_search(n_padded: int) -> tuple[int, int]:
+    """Shape of the room that a search of histograms of so many channels needs, int64."""
+    return ROOM_ROWS, max(n_padded, MOST_BINS * EXCESS) + APART
+
+
+@bare_step
+def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  # type: ignore[no-untyped-def]
+    """Best cut of feature j and of those before it (best: IN/OUT); arguments as below and of search_feature."""
     bin_start, n_thresholds, has_missing, origin = layout
     before = best[VALUE]
     part = hist[bin_start[j] - origin : bin_start[j + 1] - origin]
-    search_feature(objective, part, sums, n_thresholds[j], has_missing[j], sides, best)
+    search_feature(objective, value, part, sums, n_thresholds[j], has_missing[j], sides, excess, best)
     if best[VALUE] > before:
         best[FEATURE] = j
 
 
 @bare_kernel
-def search_features(objective, hist, sums, layout, features, sides, best):  # type: ignore[no-untyped-def]
+def search_features(objective, hist, sums, layout, features, room, best):  # type: ignore[no-untyped-def]
     """Best cut of some features: the first one of the greatest value.
 
     hist int64 [n_bins, padded], its first row being bin layout[3] of all features; sums [n_channels + 1];
-    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; sides: two rows
-    of room, [n_channels + 1]; best: OUT [RECORD_FIELDS].
+    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; room: int64 of the shape
+    room_for_search; best: OUT [RECORD_FIELDS].
     """
     best[VALUE] = NO_CUT
+    sides, excess = (room[0], room[1]), (room[2], room[3])
+    value = start_search(objective, sums, hist.shape[1], sides)
     for j in features:
-        search_next(objective, hist, sums, layout, j, sides, best)
+        search_next(objective, value, hist, sums, layout, j, sides, excess, best)
 
 
 @bare_kernel

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from boost_core.bundles import add_columns
 from boost_core.common_bins import add_uncommon
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
-from boost_core.cut_search import left_sums, room_for_sides, search_next
+from boost_core.cut_search import MOST_BINS, left_sums, search_next, start_search
 from boost_core.gain_matrix import absolute_sum
 from boost_core.jit import kernel, step
+from boost_core.row_vectors import EXCESS
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import NODE_FIELDS
 from boost_core.tree_steps import add_node, gain_of
@@ -239,21 +240,38 @@ def search(front, chosen, objective, hists, layout, features, found):  # type: i
     hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: some of the slice,
     in order; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
     """
-    sides = room_for_sides(front.sums.shape[1])
+    n_padded = hists.shape[2]
+    sides = np.empty((found.shape[0], 2, n_padded), np.int64)
+    excess = np.empty((2, MOST_BINS * EXCESS), np.int64)
+    values = np.empty(found.shape[0], np.int64)
     for row in range(found.shape[0]):
         found[row, VALUE] = NO_CUT
+        child = chosen[row // 2, SMALL + row % 2]
+        if child >= 0:
+            values[row] = start_search(objective, front.sums[child], n_padded, (sides[row, 0], sides[row, 1]))
     for j in features:
         begin, end = layout[0][j] - layout[3], layout[0][j + 1] - layout[3]
-        for e in range(chosen.shape[0]):
-            small, large = chosen[e, SMALL], chosen[e, LARGE]
-            small_hist = hists[front.slots[small]]
-            search_next(objective, small_hist, front.sums[small], layout, j, sides, found[2 * e])
-            if large >= 0:
-                large_hist = hists[front.slots[large]]
-                added, rest = small_hist[begin:end].reshape(-1), large_hist[begin:end].reshape(-1)
+        for row in range(found.shape[0]):
+            e, place = row // 2, row % 2
+            child = chosen[e, SMALL + place]
+            if child < 0:
+                continue
+            hist = hists[front.slots[child]]
+            if place == 1:
+                added, rest = hists[front.slots[chosen[e, SMALL]]][begin:end].reshape(-1), hist[begin:end].reshape(-1)
                 for k in range(rest.shape[0]):
                     rest[k] -= added[k]
-                search_next(objective, large_hist, front.sums[large], layout, j, sides, found[2 * e + 1])
+            search_next(
+                objective,
+                values[row],
+                hist,
+                front.sums[child],
+                layout,
+                j,
+                (sides[row, 0], sides[row, 1]),
+                (excess[0], excess[1]),
+                found[row],
+            )
 
 
 @kernel

@@ -11,11 +11,11 @@ from boost_core.binning import Binning
 from boost_core.bundles import Bundles, Bundling
 from boost_core.collective import Collective
 from boost_core.cut import Offer, feature_edges, slice_features
-from boost_core.cut_search import APART
+from boost_core.cut_search import room_for_search
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
-from boost_core.intrinsics import Lanes, lanes_for
+from boost_core.intrinsics import Lanes, lanes_for, width_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
@@ -157,7 +157,7 @@ class _LoneGrower:
         return _Prepared(shape, threads, lanes, edges, table, tree, (hists, joint, *room, self._team.times))
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
-        """Room for a tree, and slots, taken, control, found, divided, bounds, sides; it is used again, and growth sets
+        """Room for a tree, and slots, taken, control, found, divided, bounds, room; it is used again, and growth sets
         all of it that it reads."""
         room = self._room.get(sizes)
         if room is None:
@@ -172,7 +172,7 @@ class _LoneGrower:
                     (n_blocks, 2, FOUND_FIELDS),
                     (n_blocks, DIVIDED_FIELDS),
                     (n_blocks + 1,),
-                    (n_blocks, 2, shape[1] + 1 + APART),
+                    (n_blocks, *room_for_search(width_for(shape[1] + 1))),
                 )
             )
             room = self._room[sizes] = (tree, work)

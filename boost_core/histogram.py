@@ -28,7 +28,8 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
 
     bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are read and widened once for
     four of them, and by blocks of fours, so that all rows are added to bins that stay in the cache. All of it is in one
-    kernel: calls of others count references to the arrays, which threads share.
+    kernel: calls of others count references to the arrays, which threads share. Numbers of rows index as unsigned ones,
+    since Numba asks of signed ones whether they count from the end.
     """
     n_rows, n_features = rows.shape[0], features.shape[0]
     width = width_of(lanes)
@@ -43,7 +44,7 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
         if afresh:
             for at in range(start, stop):
                 for k in range(bin_start[features[at]] * width, bin_start[features[at] + 1] * width):
-                    totals[k] = 0
+                    totals[np.uint64(k)] = 0
         for tile_start in range(0, n_rows, tile):
             tile_stop = min(tile_start + tile, n_rows)
             at = start
@@ -53,21 +54,23 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
                 b2, b3 = bin_start[j2] * width, bin_start[j3] * width
                 codes0, codes1, codes2, codes3 = bins[j0], bins[j1], bins[j2], bins[j3]
                 for k in range(tile_start, tile_stop):
-                    i = np.int64(rows[k])
-                    prefetch_lanes(gains, np.int64(rows[min(k + AHEAD, n_rows - 1)]) * width, lanes)
+                    i = np.uint64(rows[np.uint64(k)])
+                    ahead = np.uint64(min(k + AHEAD, n_rows - 1))
+                    prefetch_lanes(gains, np.int64(rows[ahead]) * width, lanes)
                     places = (
                         b0 + np.int64(codes0[i]) * width,
                         b1 + np.int64(codes1[i]) * width,
                         b2 + np.int64(codes2[i]) * width,
                         b3 + np.int64(codes3[i]) * width,
                     )
-                    add_lanes(totals, places, gains, i * width, lanes)
+                    add_lanes(totals, places, gains, np.int64(i) * width, lanes)
                 at += 4
             while at < stop:
                 base, codes = bin_start[features[at]] * width, bins[features[at]]
                 for k in range(tile_start, tile_stop):
-                    i = np.int64(rows[k])
-                    add_lanes(totals, (base + np.int64(codes[i]) * width,), gains, i * width, lanes)
+                    i = np.uint64(rows[np.uint64(k)])
+                    place = base + np.int64(codes[i]) * width
+                    add_lanes(totals, (place,), gains, np.int64(i) * width, lanes)
                 at += 1
         start = stop
 

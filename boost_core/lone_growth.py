@@ -51,7 +51,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
     [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
-    are divided, sides int64 [n_blocks, 2, n_channels + 1 and APART more], times (kernel_times.py: of this thread));
+    are divided, room int64 [n_blocks, as room_for_search says], times (kernel_times.py: of this thread));
     helpers_times: theirs, which nobody reads.
     """
     order, scratch, leaf_of_row, hists, _, slots, taken, control, found, divided, bounds, _, times = work
@@ -131,7 +131,7 @@ def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
 @inlined_step
 def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, joint, _, _, control, found, divided, bounds, sides, _ = work
+    order, scratch, _, hists, joint, _, _, control, found, divided, bounds, room, _ = work
     features = table[4][edges[block, 0] : edges[block + 1, 0]]
     parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
     if control[ACTION] == DIVIDE:
@@ -151,7 +151,7 @@ def _do_block(block, edges, objective, table, gains, work, times, tree, lanes): 
             control,
             lanes,
             parts,
-            sides[block],
+            room[block],
             found[block],
             times,
         )
@@ -232,7 +232,7 @@ def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-d
 
 
 @inlined_step
-def _children(objective, table, gains, order, hists, tree, control, lanes, parts, sides, found, times):  # type: ignore[no-untyped-def]
+def _children(objective, table, gains, order, hists, tree, control, lanes, parts, room, found, times):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
     began = read_clock(times)
     features, n_leaves = parts[0], 1 if control[ACTION] == ROOT else 2
@@ -250,16 +250,9 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     built = read_clock(times)
     for place in range(n_leaves):
         hist, sums = hists[control[SMALL_SLOT + place]], tree.sums[control[SMALL + place]]
-        _search(objective, hist, table, sums, features, sides, found[place])
+        search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, room, found[place])
     times[HISTOGRAMS] += built - began
     times[SEARCH] += read_clock(times) - built
-
-
-@inlined_step
-def _search(objective, hist, table, sums, features, sides, found):  # type: ignore[no-untyped-def]
-    n_sums = sums.shape[0]
-    rows = (sides[0, :n_sums], sides[1, :n_sums])
-    search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, rows, found)
 
 
 @inlined_step

@@ -26,6 +26,12 @@ def cut_value(objective: Any, *arguments: Any) -> Any:
     return _implementations[cut_value, type(objective)](objective, *arguments)
 
 
+def set_floors(objective: Any, *arguments: Any) -> Any:
+    """(sums, n_channels, floors) -> nothing; floors OUT [n_channels]. In place of cut_value, where the value of a cut is
+    sum_l max(floors_l, |2 left_l - sums_l|): that is searched faster."""
+    return _implementations[set_floors, type(objective)](objective, *arguments)
+
+
 def set_root(objective: Any, *arguments: Any) -> Any:
     """(sums, n_channels, payload) -> the value of the tree without cuts; payload OUT: what its leaf says."""
     return _implementations[set_root, type(objective)](objective, *arguments)
@@ -39,6 +45,11 @@ def set_leaves(objective: Any, *arguments: Any) -> Any:
 def implementation(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
     """What implements a function for a type, in plain Python."""
     return _implementations[function, kind]
+
+
+def has(function: Callable[..., Any], kind: type) -> bool:
+    """Whether a type of objective implements a function."""
+    return (function, kind) in _implementations
 
 
 def implements(function: Callable[..., Any], objective: type[NamedTuple]) -> Callable[[Any], Any]:

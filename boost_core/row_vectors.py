@@ -5,7 +5,6 @@ after a check whether the arrays overlap, so most of a row is left to their scal
 take WIDTH numbers at a time. Nothing outside the row is touched: its neighbours may belong to another thread.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from numba.extending import intrinsic
 
 from boost_core.jit import JIT_DISABLED
 from boost_core.vector_code import (
-    INDEX,
     INT64,
     WIDTH,
     along,
@@ -24,9 +22,12 @@ from boost_core.vector_code import (
     spread,
     start_of,
     store,
+    to_width,
     total_of,
     vector_of,
 )
+
+EXCESS = 4  # numbers that scan_bins keeps for every bin: 256 bits
 
 
 class _Sum:
@@ -39,10 +40,7 @@ class _Sum:
 
     def add(self, vector: Any, width: int) -> None:
         """A narrower vector is added to the first lanes: to sum up vectors of every width takes longer."""
-        if width < WIDTH:
-            lanes = [*range(width), *[width] * (WIDTH - width)]  # the second vector's first, which is 0
-            mask = ir.Constant(vector_of(INDEX, WIDTH), lanes)
-            vector = self._builder.shuffle_vector(vector, ir.Constant(vector.type, None), mask)
+        vector = to_width(self._builder, vector, width, WIDTH)
         self._builder.store(self._builder.add(self._builder.load(self._sums), vector), self._sums)
 
     def value(self) -> Any:
@@ -167,61 +165,54 @@ def _add_row_watched_plain(values: Any, at: int, added: Any, first: int, n: int,
     return bool((row[others] >= row[own]).any())
 
 
-def _magnitudes(of: Callable[[Any, Any, Any], list[Any]], description: str) -> Any:
-    """An intrinsic (sums, left, n) -> the sum of the absolute values of what `of` makes of sums[:n] and left[:n]."""
+def _scan_bins_compiled(
+    typingctx: Any, apart: Any, hist: Any, at: Any, n: Any, n_bins: Any, floors: Any, excess: Any
+) -> Any:
+    """excess[EXCESS * b : ] (IN/OUT, EXCESS numbers a bin) += what sum_c max(|apart_c| - floors_c, 0) is once the bins
+    0..b have moved to the left side, apart[:n] being the left side's sums less the right one's without them.
 
-    def compiled(typingctx: Any, sums: Any, left: Any, n: Any) -> Any:
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            whole = start_of(context, builder, sig.args[0], args[0], ir.Constant(INT64, 0))
-            part = start_of(context, builder, sig.args[1], args[1], ir.Constant(INT64, 0))
-            total = _Sum(builder, INT64)
+    hist[at + b * n : ]: the sums of bin b, n numbers; flat int64 arrays. Some channels of all bins come before others,
+    so that what has moved stays in registers.
+    """
 
-            def step(offset: Any, width: int) -> None:
-                vectors = of(builder, load(builder, whole, offset, width), load(builder, part, offset, width))
-                for vector in vectors:
-                    nothing = ir.Constant(vector.type, None)
-                    negative = builder.icmp_signed("<", vector, nothing)
-                    total.add(builder.select(negative, builder.sub(nothing, vector), vector), width)
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        nothing = ir.Constant(INT64, 0)
+        before, least, sums = (start_of(context, builder, sig.args[i], args[i], nothing) for i in (0, 5, 6))
+        source = start_of(context, builder, sig.args[1], args[1], args[2])
+        once: Any = cgutils.alloca_once  # without types in Numba
+        ranged: Any = cgutils.for_range
 
-            along(builder, args[2], step)
-            return total.value()
+        def step(offset: Any, width: int) -> None:
+            moved = once(builder, vector_of(INT64, width))
+            builder.store(load(builder, before, offset, width), moved)
+            floor = load(builder, least, offset, width)
+            zeros = ir.Constant(floor.type, None)
+            with ranged(builder, args[4]) as loop:
+                added = load(builder, source, builder.add(builder.mul(loop.index, args[3]), offset), width)
+                sides = builder.add(builder.load(moved), builder.add(added, added))
+                builder.store(sides, moved)
+                size = builder.select(
+                    builder.icmp_signed("<", sides, zeros), builder.sub(zeros, sides), sides
+                )
+                beyond = builder.sub(size, floor)
+                beyond = builder.select(builder.icmp_signed("<", beyond, zeros), zeros, beyond)
+                place = builder.mul(loop.index, ir.Constant(INT64, EXCESS))
+                total = builder.add(load(builder, sums, place, EXCESS), to_width(builder, beyond, width, EXCESS))
+                store(builder, total, sums, place, EXCESS)
 
-        return types.int64(sums, left, types.int64), codegen
+        along(builder, args[3], step)
+        return context.get_dummy_value()
 
-    compiled.__doc__ = description
-    return compiled
-
-
-def _both_sides(builder: Any, sums: Any, left: Any) -> list[Any]:
-    return [left, builder.sub(sums, left)]
-
-
-def _sides_apart(builder: Any, sums: Any, left: Any) -> list[Any]:
-    return [builder.sub(sums, builder.add(left, left))]
-
-
-def _both_sides_plain(sums: Any, left: Any, n: int) -> int:
-    return int(abs(left[:n]).sum() + abs(sums[:n] - left[:n]).sum())
-
-
-def _sides_apart_plain(sums: Any, left: Any, n: int) -> int:
-    return int(abs(sums[:n] - 2 * left[:n]).sum())
+    return types.void(apart, hist, types.int64, types.int64, types.int64, floors, excess), codegen
 
 
-# int64 arrays [>= n] of a node's sums and those of a cut's left side.
-both_sides: Any = (
-    _both_sides_plain
-    if JIT_DISABLED
-    else intrinsic(_magnitudes(_both_sides, "(sums, left, n) -> sum |left| + sum |sums - left|."))
-)
-sides_apart: Any = (
-    _sides_apart_plain
-    if JIT_DISABLED
-    else intrinsic(
-        _magnitudes(_sides_apart, "(sums, left, n) -> sum |sums - 2 left|: how far the two sides are apart.")
-    )
-)
+def _scan_bins_plain(apart: Any, hist: Any, at: int, n: int, n_bins: int, floors: Any, excess: Any) -> None:
+    moved = apart[:n] + 2 * hist[at : at + n_bins * n].reshape(n_bins, n).cumsum(axis=0)
+    excess[: n_bins * EXCESS : EXCESS] += np.maximum(abs(moved) - floors[:n], 0).sum(axis=1)
+
+
 add_row: Any = _add_row_plain if JIT_DISABLED else intrinsic(_add_row_compiled)
 add_row_watched: Any = _add_row_watched_plain if JIT_DISABLED else intrinsic(_add_row_watched_compiled)
 count_at_least: Any = _count_at_least_plain if JIT_DISABLED else intrinsic(_count_at_least_compiled)
 negate_row: Any = _negate_row_plain if JIT_DISABLED else intrinsic(_negate_row_compiled)
+scan_bins: Any = _scan_bins_plain if JIT_DISABLED else intrinsic(_scan_bins_compiled)

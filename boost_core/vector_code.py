@@ -73,8 +73,17 @@ def halves(builder: Any, vector: Any, width: int) -> tuple[Any, Any]:
     return low, high
 
 
+def to_width(builder: Any, vector: Any, width: int, wanted: int) -> Any:
+    """A vector of the wanted width and the same sum: filled up with zeros, or its halves added up."""
+    while width > wanted:
+        vector, width = builder.add(*halves(builder, vector, width)), width // 2
+    if width == wanted:
+        return vector
+    lanes = [*range(width), *[width] * (wanted - width)]  # the second vector's first number, which is 0
+    mask = ir.Constant(vector_of(INDEX, wanted), lanes)
+    return builder.shuffle_vector(vector, ir.Constant(vector.type, None), mask)
+
+
 def total_of(builder: Any, vector: Any, width: int) -> Any:
     """The sum of a vector's numbers."""
-    while width > 1:
-        vector, width = builder.add(*halves(builder, vector, width)), width // 2
-    return builder.extract_element(vector, ir.Constant(INDEX, 0))
+    return builder.extract_element(to_width(builder, vector, width, 1), ir.Constant(INDEX, 0))

@@ -3,7 +3,7 @@
 With S the sums of the gains per label over a node's rows, a cut splits S into L (left) and R (right):
 
     factorised   leaves vote -v and +v with v = sgn(R - L):   value = sum_l |R_l - L_l|
-    free         leaves vote sgn(L) and sgn(R):               value = sum_l |L_l| + sum_l |R_l|
+    free         leaves vote sgn(L) and sgn(R):               value = sum_l |L_l| + |R_l| = sum_l max(|S_l|, |R_l - L_l|)
 
 The tree without cuts votes sgn(S) in both.
 """
@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boost_core.objective import cut_value, implements, set_leaves, set_root
-from boost_core.row_vectors import both_sides, sides_apart
+from boost_core.objective import implements, set_floors, set_leaves, set_root
 
 
 class Votes(NamedTuple):
@@ -22,11 +21,10 @@ class Votes(NamedTuple):
     free: bool
 
 
-@implements(cut_value, Votes)
-def _cut_value(objective, sums, left, n_channels):  # type: ignore[no-untyped-def]
-    if objective.free:
-        return both_sides(sums, left, n_channels)
-    return sides_apart(sums, left, n_channels)
+@implements(set_floors, Votes)
+def _set_floors(objective, sums, n_channels, floors):  # type: ignore[no-untyped-def]
+    for c in range(n_channels):
+        floors[c] = abs(sums[c]) if objective.free else 0
 
 
 @implements(set_root, Votes)

@@ -20,7 +20,7 @@ from boost_core.cut import (
     partition,
     slice_features,
 )
-from boost_core.cut_search import left_sums, search_features
+from boost_core.cut_search import left_sums, room_for_search, search_features
 from boost_core.gain_matrix import channel_sums
 from boost_core.gang_steps import new_frontier, note, settle
 from boost_core.histogram import HistogramBuilder
@@ -68,8 +68,8 @@ def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlic
     binning, origin = case.binning, int(slices.bins[slices.rank])
     layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)
     record = np.zeros(RECORD_FIELDS + len(sums), np.int64)
-    sides = (np.empty_like(sums), np.empty_like(sums))
-    search_features(Votes(free), own, sums, layout, np.arange(*slices.own), sides, record[:RECORD_FIELDS])
+    room = np.empty(room_for_search(own.shape[1]), np.int64)
+    search_features(Votes(free), own, sums, layout, np.arange(*slices.own), room, record[:RECORD_FIELDS])
     if record[VALUE] != NO_CUT:
         left_sums(own, layout, record, record[RECORD_FIELDS:])
     return record

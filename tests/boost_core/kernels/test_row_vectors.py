@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boost_core.intrinsics import fused
 from boost_core.jit import kernel
-from boost_core.row_vectors import add_row, add_row_watched, both_sides, count_at_least, negate_row, sides_apart
+from boost_core.row_vectors import add_row, add_row_watched, count_at_least, move_left, negate_row
 
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 26, 40]
 KINDS = [np.int32, np.int64]
@@ -36,8 +36,8 @@ def _watched(values, at, added, first, n, own, greatest):  # type: ignore[no-unt
 
 
 @kernel
-def _sides(sums, left, n):  # type: ignore[no-untyped-def]
-    return both_sides(sums, left, n), sides_apart(sums, left, n)
+def _moved(apart, hist, at, n, floors):  # type: ignore[no-untyped-def]
+    return move_left(apart, hist, at, n, floors)
 
 
 @kernel
@@ -99,12 +99,20 @@ def test_a_row_is_watched_while_it_is_added(kind: type[np.signedinteger], n: int
 
 
 @pytest.mark.parametrize("n", LENGTHS)
-def test_what_two_sides_are_worth(n: int) -> None:
+def test_what_two_sides_are_worth_as_bins_move_left(n: int) -> None:
     rng = np.random.default_rng(n)
-    sums, left = (rng.integers(-(2**50), 2**50, n + 3) for _ in range(2))
+    sums, left = (rng.integers(-(2**50), 2**50, n) for _ in range(2))
     sums[0], left[0] = -(2**61), 2**61
-    both = np.abs(left[:n]).sum() + np.abs(sums[:n] - left[:n]).sum()
-    assert _sides(sums, left, n) == (both, np.abs(sums[:n] - 2 * left[:n]).sum())
+    first = left // 3
+    hist = np.concatenate([[7, -7], first, left - first, [5]])
+    for floors, worth in (
+        (abs(sums), lambda below: abs(below) + abs(sums - below)),  # leaves that vote for themselves
+        (np.zeros(n, np.int64), lambda below: abs(sums - 2 * below)),  # leaves that vote opposite ways
+    ):
+        apart = np.concatenate([-sums, [3]])
+        for at, below in ((2, first), (2 + n, left)):
+            assert _moved(apart, hist, at, n, floors) == worth(below).sum()
+            assert apart.tolist() == [*(2 * below - sums), 3]
 
 
 doubles = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False)
