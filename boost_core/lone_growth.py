@@ -14,7 +14,7 @@ import numpy as np
 from boost_core.bundles import add_columns
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
-from boost_core.cut_search import left_sums, search_features
+from boost_core.cut_search import left_sums, search_next, start_search
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import width_of
 from boost_core.jit import bare_kernel, bare_step, inlined_step
@@ -233,26 +233,39 @@ def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-d
 
 @inlined_step
 def _children(objective, table, gains, order, hists, tree, control, lanes, parts, room, found, times):  # type: ignore[no-untyped-def]
-    """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT)."""
+    """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT).
+
+    Each feature's sums are searched right after they were subtracted, while they are in the cache: that counts as
+    search.
+    """
     began = read_clock(times)
-    features, n_leaves = parts[0], 1 if control[ACTION] == ROOT else 2
+    n_leaves = 1 if control[ACTION] == ROOT else 2
     for place in range(n_leaves):  # in one loop: every further call of _build takes a second to compile
         leaf, hist = control[SMALL + place], hists[control[SMALL_SLOT + place]]
         if place == 0 or control[SUBTRACT] == 0:
             _build(hist, table, gains, order[tree.segments[leaf, 0] : tree.segments[leaf, 1]], lanes, parts)
-            continue
-        small_hist = hists[control[SMALL_SLOT]]
-        for j in features:
-            start, stop = table[1][j], table[1][j + 1]
-            large_flat, small_flat = hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
-            for k in range(large_flat.shape[0]):
-                large_flat[k] -= small_flat[k]
     built = read_clock(times)
+    small_hist, excess = hists[control[SMALL_SLOT]], (room[2], room[3])
+    layout = (table[1], table[2], table[3], 0)
     for place in range(n_leaves):
         hist, sums = hists[control[SMALL_SLOT + place]], tree.sums[control[SMALL + place]]
-        search_features(objective, hist, sums, (table[1], table[2], table[3], 0), features, room, found[place])
+        sides = (room[0], room[1])
+        value = start_search(objective, sums, hist.shape[1], sides)
+        found[place, VALUE] = NO_CUT
+        for j in parts[0]:
+            if place == 1 and control[SUBTRACT] == 1:
+                _subtract(hist, small_hist, table[1][j], table[1][j + 1])
+            search_next(objective, value, hist, sums, layout, j, sides, excess, found[place])
     times[HISTOGRAMS] += built - began
     times[SEARCH] += read_clock(times) - built
+
+
+@inlined_step
+def _subtract(hist, small_hist, start, stop):  # type: ignore[no-untyped-def]
+    """hist (IN/OUT) -= small_hist, of some bins."""
+    large_flat, small_flat = hist[start:stop].reshape(-1), small_hist[start:stop].reshape(-1)
+    for k in range(large_flat.shape[0]):
+        large_flat[k] -= small_flat[k]
 
 
 @inlined_step
