@@ -92,30 +92,27 @@ def _count_at_least_plain(values: Any, at: int, n: int, bound: Any) -> int:
 
 
 def _negate_row_compiled(typingctx: Any, into: Any, at: Any, values: Any, first: Any, n: Any) -> Any:
-    """into[at : at + n] = -values[first : first + n]; the sum of the values (int64). Flat arrays, apart: values int32,
-    into int32 or int64."""
+    """into[at : at + n] = -values[first : first + n]. Flat arrays, apart: values int32, into int32 or int64."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         target = start_of(context, builder, sig.args[0], args[0], args[1])
         source = start_of(context, builder, sig.args[2], args[2], args[3])
         wide = target.type.pointee.width > source.type.pointee.width
-        total = _Sum(builder, INT64)
 
         def step(offset: Any, width: int) -> None:
-            narrow = load(builder, source, offset, width)
-            widened = builder.sext(narrow, vector_of(INT64, width))
-            total.add(widened, width)
-            store(builder, builder.neg(widened if wide else narrow), target, offset, width)
+            vector = load(builder, source, offset, width)
+            if wide:
+                vector = builder.sext(vector, vector_of(INT64, width))
+            store(builder, builder.neg(vector), target, offset, width)
 
         along(builder, args[4], step)
-        return total.value()
+        return context.get_dummy_value()
 
-    return types.int64(into, types.int64, values, types.int64, types.int64), codegen
+    return types.void(into, types.int64, values, types.int64, types.int64), codegen
 
 
-def _negate_row_plain(into: Any, at: int, values: Any, first: int, n: int) -> int:
+def _negate_row_plain(into: Any, at: int, values: Any, first: int, n: int) -> None:
     into[at : at + n] = -values[first : first + n]
-    return int(values[first : first + n].sum(dtype="int64"))
 
 
 def _add_row_watched_compiled(

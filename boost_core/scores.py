@@ -55,14 +55,15 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
             payloads[leaf * n_columns + c] = np.int64(task.payload[leaf, c]) * task.multiplier
     peaks = np.full((2, n_columns), task.lowest)
     ordinary, strict = np.int64(0), np.int64(0)
-    for i in range(start, stop):
-        label, at = task.labels[i], i * n_columns
-        first = task.leaf_of_row[i] * n_columns
-        is_level = add_row_watched(flat, at, payloads, first, n_columns, np.int64(label), peaks[0])
-        peaks[1, label] = max(peaks[1, label], -flat[at + label])
+    wrong, own = peaks[0], peaks[1]
+    for i in range(start, stop):  # numbers of rows and labels index as unsigned ones (cut.divide)
+        row, at = np.uint64(i), i * n_columns
+        label, first = np.int64(task.labels[row]), np.int64(task.leaf_of_row[row]) * n_columns
+        is_level = add_row_watched(flat, at, payloads, first, n_columns, label, wrong)
+        own[np.uint64(label)] = max(own[np.uint64(label)], -flat[np.uint64(at + label)])
         if is_level:
             strict += 1
-            ordinary += _is_beaten(task.scores[i], label)
+            ordinary += _is_beaten(task.scores[row], label)
     task.seen[block, 0], task.seen[block, 1] = ordinary, strict
     for sign in range(2):
         for c in range(n_columns):

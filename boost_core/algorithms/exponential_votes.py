@@ -18,9 +18,9 @@ from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.crew import do_part, join_parts
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, add_channels, scale_limits, scale_within
-from boost_core.intrinsics import Lanes, lanes_for
-from boost_core.jit import kernel
+from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
+from boost_core.intrinsics import Lanes, add_lanes, lanes_for, width_of
+from boost_core.jit import inner, kernel
 from boost_core.objective import implements
 from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
@@ -86,12 +86,13 @@ def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-untyped-def]
-    """values (OUT): gains of rows[0]..rows[1]; weights float64 [2, c] (negative, positive) times 2**scale.
+def _fill(scores, targets, weights, shift, rows, values, lanes, sums):  # type: ignore[no-untyped-def]
+    """values (OUT): gains of rows[0]..rows[1]; sums (OUT, int64 [n_padded]): of these rows; weights float64 [2, c]
+    (negative, positive) times 2**scale. Returns the sum of absolute gains.
 
-    Returns the sum of absolute gains. A tile's gains are computed in one go, since rows of few labels would leave most
-    vector lanes empty; every label is first taken for a wrong one, without branches, and the own label's entry is put
-    right.
+    A tile's gains are computed in one go, since rows of few labels would leave most vector lanes empty; every label is
+    first taken for a wrong one, without branches, and the own label's entry is put right. Its sums are taken a tile
+    later: still in the near caches, no longer on the way to them. Numbers of rows index as unsigned ones (cut.divide).
     """
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
@@ -100,26 +101,40 @@ def _fill(scores, targets, weights, shift, rows, values):  # type: ignore[no-unt
         negative[k] = weights[0, k % n_columns]
     gains = np.empty(TILE_ROWS * n_columns, np.int32)
     own, positive, own_gains = np.empty(TILE_ROWS, scores.dtype), np.empty(TILE_ROWS), np.empty(TILE_ROWS, np.int32)
-    total = np.int64(0)
+    both = np.zeros(2 * n_padded, np.int64)  # of even and of odd rows, so that one's sum does not wait for the other's
+    own_total, summed = np.int64(0), rows[0]
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
         # a positive exponent, or more than int32 holds, can only be the own label's
         weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative, gains)
-        for i in range(tile, stop):
-            target = max(targets[i], 0)
-            own[i - tile], positive[i - tile] = -scores[i, target], weights[1, target]
+        for k in range(stop - tile):
+            target = np.uint64(max(targets[np.uint64(tile + k)], 0))
+            own[k], positive[k] = -scores[np.uint64(tile + k), target], weights[1, target]
         weigh_scores(own, 0, stop - tile, shift, positive, own_gains)
-        for i in range(tile, stop):
-            row, first = i * n_padded, (i - tile) * n_columns
-            row_mass = negate_row(out, row, gains, first, n_columns)
-            target = targets[i]
+        for k in range(stop - tile):
+            row, target = (tile + k) * n_padded, targets[np.uint64(tile + k)]
+            negate_row(out, row, gains, k * n_columns, n_columns)
             if target >= 0:
-                gain = np.int64(own_gains[i - tile])
-                out[row + target] = gain
-                row_mass += gain - np.int64(gains[first + target])
-            out[row + n_columns] = 1
-            total += row_mass
+                gain = np.int64(own_gains[k])
+                out[np.uint64(row + target)] = gain
+                own_total += gain
+            out[np.uint64(row + n_columns)] = 1
+        _sum_up(out, summed, tile, lanes, both)
+        summed = tile
+    _sum_up(out, summed, rows[1], lanes, both)
+    total = 2 * own_total  # wrong labels' gains are negative
+    for c in range(n_padded):
+        sums[c] = both[c] + both[n_padded + c]
+        total -= sums[c] if c < n_columns else 0
     return total
+
+
+@inner
+def _sum_up(values, start, stop, lanes, both):  # type: ignore[no-untyped-def]
+    """both (IN/OUT, [2 * n_padded]) += rows start..stop of values (flat), the even ones in the first half."""
+    width = width_of(lanes)
+    for i in range(start, stop):
+        add_lanes(both, ((i & 1) * width,), values, i * width, lanes)
 
 
 class _Fill(NamedTuple):
@@ -146,9 +161,8 @@ def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
         for c in range(weights.shape[1]):
             weights[sign, c] = task.initial[sign, c] * unit
     found[block, SHIFT], found[block, SCALE] = shift, scale
-    found[block, TOTAL] = _fill(task.scores, task.targets, weights, shift, (start, stop), values)
-    sums = np.zeros(values.shape[1], np.int64)  # rows of `found` share cache lines, which threads would fight for
-    add_channels(values.reshape(-1), start, stop, task.lanes, sums)
+    sums = np.empty(values.shape[1], np.int64)  # rows of `found` share cache lines, which threads would fight for
+    found[block, TOTAL] = _fill(task.scores, task.targets, weights, shift, (start, stop), values, task.lanes, sums)
     for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
         found[block, SUMS + c] = sums[c]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from boost_core.intrinsics import fused
 from boost_core.jit import kernel
-from boost_core.row_vectors import add_row, add_row_watched, count_at_least, move_left, negate_row
+from boost_core.row_vectors import EXCESS, add_row, add_row_watched, count_at_least, negate_row, scan_bins
 
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 26, 40]
 KINDS = [np.int32, np.int64]
@@ -27,7 +27,7 @@ def _count(values, at, n, bound):  # type: ignore[no-untyped-def]
 
 @kernel
 def _negate(into, at, values, first, n):  # type: ignore[no-untyped-def]
-    return negate_row(into, at, values, first, n)
+    negate_row(into, at, values, first, n)
 
 
 @kernel
@@ -36,8 +36,8 @@ def _watched(values, at, added, first, n, own, greatest):  # type: ignore[no-unt
 
 
 @kernel
-def _moved(apart, hist, at, n, floors):  # type: ignore[no-untyped-def]
-    return move_left(apart, hist, at, n, floors)
+def _scan(apart, hist, at, n, n_bins, floors, excess):  # type: ignore[no-untyped-def]
+    scan_bins(apart, hist, at, n, n_bins, floors, excess)
 
 
 @kernel
@@ -70,15 +70,15 @@ def test_numbers_at_least_a_bound(kind: type[np.signedinteger], n: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", LENGTHS)
-def test_a_row_is_negated_and_summed(kind: type[np.signedinteger], n: int) -> None:
+def test_a_row_is_negated(kind: type[np.signedinteger], n: int) -> None:
     rng = np.random.default_rng(n)
     values = rng.integers(0, 2**30, 3 * n, endpoint=True).astype(np.int32)
-    values[-n:] = 2**30  # a sum beyond int32
+    values[-n] = 2**30
     for at in (0, n, 2 * n):
         into = np.full(3 * n, 7, kind)
         wanted = into.copy()
         wanted[at : at + n] = -values[2 * n :]
-        assert _negate(into, at, values, 2 * n, n) == n * 2**30
+        _negate(into, at, values, 2 * n, n)
         assert (into == wanted).all()
 
 
@@ -98,21 +98,25 @@ def test_a_row_is_watched_while_it_is_added(kind: type[np.signedinteger], n: int
         assert (greatest == tops).all()
 
 
+@pytest.mark.parametrize("n_bins", [0, 1, 2, 9])
 @pytest.mark.parametrize("n", LENGTHS)
-def test_what_two_sides_are_worth_as_bins_move_left(n: int) -> None:
+def test_what_two_sides_are_worth_as_bins_move_left(n: int, n_bins: int) -> None:
     rng = np.random.default_rng(n)
-    sums, left = (rng.integers(-(2**50), 2**50, n) for _ in range(2))
-    sums[0], left[0] = -(2**61), 2**61
-    first = left // 3
-    hist = np.concatenate([[7, -7], first, left - first, [5]])
+    bins = rng.integers(-(2**50), 2**50, (n_bins + 1, n))
+    bins[:, 0] = [2**61, *[0] * n_bins]
+    sums, left = bins.sum(axis=0), bins.cumsum(axis=0)[:n_bins]
+    sums[0] = -(2**61)
+    apart, hist = -sums, np.concatenate([[7, -7], bins.reshape(-1)])
     for floors, worth in (
-        (abs(sums), lambda below: abs(below) + abs(sums - below)),  # leaves that vote for themselves
-        (np.zeros(n, np.int64), lambda below: abs(sums - 2 * below)),  # leaves that vote opposite ways
+        (abs(sums), abs(left) + abs(sums - left)),  # leaves that vote for themselves
+        (np.zeros(n, np.int64), abs(sums - 2 * left)),  # leaves that vote opposite ways
     ):
-        apart = np.concatenate([-sums, [3]])
-        for at, below in ((2, first), (2 + n, left)):
-            assert _moved(apart, hist, at, n, floors) == worth(below).sum()
-            assert apart.tolist() == [*(2 * below - sums), 3]
+        excess = np.arange(EXCESS * n_bins + 1)
+        _scan(apart, hist, 2, n, n_bins, floors, excess)
+        found = (excess - np.arange(EXCESS * n_bins + 1))[:-1].reshape(n_bins, EXCESS).sum(axis=1)
+        assert (found + floors.sum()).tolist() == worth.sum(axis=1).tolist()
+        assert excess[-1] == EXCESS * n_bins
+        assert (apart == -sums).all()
 
 
 doubles = st.floats(-(2.0**60), 2.0**60, allow_subnormal=False)
