@@ -84,9 +84,9 @@ def _list(bins, rows, four, common, listed):  # type: ignore[no-untyped-def]
     passed_over = _joined(common[four[0]], common[four[1]], common[four[2]], common[four[3]])
     n = np.int64(0)
     for k in range(rows.shape[0]):
-        i = np.int64(rows[k])
+        i = np.uint64(rows[k])  # unsigned: see cut.divide
         codes = _joined(codes0[i], codes1[i], codes2[i], codes3[i])
-        listed[n] = i << 32 | codes
+        listed[np.uint64(n)] = np.int64(i) << 32 | codes
         n += np.int64(codes != passed_over)
     return n
 
@@ -99,7 +99,7 @@ def _add(gains, bin_start, four, listed, lanes, totals):  # type: ignore[no-unty
     base2, base3 = bin_start[four[2]] * width, bin_start[four[3]] * width
     for k in range(listed.shape[0]):
         each = listed[k]
-        prefetch_lanes(gains, (listed[min(k + AHEAD, last)] >> 32) * width, lanes)
+        prefetch_lanes(gains, (listed[np.uint64(min(k + AHEAD, last))] >> 32) * width, lanes)
         places = (
             base0 + (each & BYTE) * width,
             base1 + (each >> 8 & BYTE) * width,

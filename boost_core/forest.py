@@ -16,15 +16,18 @@ from boost_core.tree import Tree
 
 @kernel
 def _route(bins, nodes, missing_codes, start, stop, leaf_of_row):  # type: ignore[no-untyped-def]
-    """leaf_of_row (OUT, int32 [n]) of rows start..stop: bins uint8 [d, n]; nodes int64 [n_nodes, 6] (tree.Tree)."""
+    """leaf_of_row (OUT, int32 [n]) of rows start..stop: bins uint8 [d, n]; nodes int64 [n_nodes, 6] (tree.Tree).
+
+    Indices are unsigned (cut.divide)."""
     for i in range(start, stop):
-        place = 0 if nodes.shape[0] > 0 else -1
+        place, row = 0 if nodes.shape[0] > 0 else -1, np.uint64(i)
         while place >= 0:
-            node = nodes[place]
-            code = np.int64(bins[node[0], i])
-            left = goes_left(code, node[1], node[2], missing_codes[node[0]], node[3] == 1)
+            node = nodes[np.uint64(place)]
+            feature = np.uint64(node[0])
+            code = np.int64(bins[feature, row])
+            left = goes_left(code, node[1], node[2], missing_codes[feature], node[3] == 1)
             place = node[4] if left else node[5]
-        leaf_of_row[i] = ~place
+        leaf_of_row[row] = ~place
 
 
 def route(tree: Tree, bins: NDArray[np.uint8], binning: Binning, team: Team) -> NDArray[np.int32]:

@@ -108,7 +108,7 @@ def absolute_sum(values, width, n_channels, rows):  # type: ignore[no-untyped-de
     for k in range(rows.shape[0]):
         first = np.int64(rows[k]) * width
         for c in range(n_channels):
-            total += abs(np.int64(values[first + c]))
+            total += abs(np.int64(values[np.uint64(first + c)]))
     return total
 
 

@@ -329,4 +329,4 @@ def name_rows(front, order, leaf_of_row):  # type: ignore[no-untyped-def]
     for leaf in range(front.counts[N_LEAVES]):
         candidate = front.leaves[leaf]
         for k in range(front.segments[candidate, 0], front.segments[candidate, 1]):
-            leaf_of_row[order[k]] = np.int32(leaf)
+            leaf_of_row[np.uint64(order[np.uint64(k)])] = np.int32(leaf)
