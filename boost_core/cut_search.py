@@ -141,18 +141,23 @@ def search_feature(objective: Any, *arguments: Any) -> None:
 
 
 if not JIT_DISABLED:
-
+    # What is chosen by an objective's type is a step of its own, since overloads count references to arrays (jit.py).
     @overload(start_search, strict=False, jit_options={"error_model": "numpy"})
     def _start_chosen(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
-        start = _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
-        return lambda objective, sums, n_padded, sides: start(objective, sums, n_padded, sides)
+        chosen = _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
+
+        def start(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
+            value = chosen(objective, sums, n_padded, sides)
+            return value
+
+        return start
 
     @overload(search_feature, strict=False, jit_options={"error_model": "numpy"})
     def _search_chosen(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
-        by = _by_floors if has(set_floors, objective.instance_class) else _by_values
+        chosen = _by_floors if has(set_floors, objective.instance_class) else _by_values
 
         def search(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
-            by(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best)
+            chosen(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best)
 
         return search
 

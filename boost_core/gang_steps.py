@@ -19,8 +19,8 @@ from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECOR
 from boost_core.cut_search import MOST_BINS, left_sums, search_next, start_search
 from boost_core.gain_matrix import absolute_sum
 from boost_core.jit import kernel, step
-from boost_core.row_vectors import EXCESS
 from boost_core.objective import set_leaves, set_root
+from boost_core.row_vectors import EXCESS
 from boost_core.tree import NODE_FIELDS
 from boost_core.tree_steps import add_node, gain_of
 

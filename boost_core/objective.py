@@ -27,7 +27,7 @@ def cut_value(objective: Any, *arguments: Any) -> Any:
 
 
 def set_floors(objective: Any, *arguments: Any) -> Any:
-    """(sums, n_channels, floors) -> nothing; floors OUT [n_channels]. In place of cut_value, where the value of a cut is
+    """(sums, n_channels, floors) -> nothing; floors OUT [n_channels]. In place of cut_value, where a cut's value is
     sum_l max(floors_l, |2 left_l - sums_l|): that is searched faster."""
     return _implementations[set_floors, type(objective)](objective, *arguments)
 

@@ -188,9 +188,7 @@ def _scan_bins_compiled(
                 added = load(builder, source, builder.add(builder.mul(loop.index, args[3]), offset), width)
                 sides = builder.add(builder.load(moved), builder.add(added, added))
                 builder.store(sides, moved)
-                size = builder.select(
-                    builder.icmp_signed("<", sides, zeros), builder.sub(zeros, sides), sides
-                )
+                size = builder.select(builder.icmp_signed("<", sides, zeros), builder.sub(zeros, sides), sides)
                 beyond = builder.sub(size, floor)
                 beyond = builder.select(builder.icmp_signed("<", beyond, zeros), zeros, beyond)
                 place = builder.mul(loop.index, ir.Constant(INT64, EXCESS))

@@ -3,7 +3,8 @@
 With S the sums of the gains per label over a node's rows, a cut splits S into L (left) and R (right):
 
     factorised   leaves vote -v and +v with v = sgn(R - L):   value = sum_l |R_l - L_l|
-    free         leaves vote sgn(L) and sgn(R):               value = sum_l |L_l| + |R_l| = sum_l max(|S_l|, |R_l - L_l|)
+    free         leaves vote sgn(L) and sgn(R):               value = sum_l |L_l| + |R_l|
+                                                                    = sum_l max(|S_l|, |R_l - L_l|)
 
 The tree without cuts votes sgn(S) in both.
 """
