@@ -147,8 +147,7 @@ if not JIT_DISABLED:
         chosen = _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
 
         def start(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
-            value = chosen(objective, sums, n_padded, sides)
-            return value
+            return chosen(objective, sums, n_padded, sides)
 
         return start
 
