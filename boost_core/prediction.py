@@ -1,7 +1,7 @@
 """Scores and classes of raw rows: the model's trees on float64 features, no binning needed.
 
-Many rows go through tiles.py, tile by tile. Few rows, and forests that have no compact layout, walk down the trees one
-by one, which needs no preparation.
+Many rows go through tiles.py, tile by tile; few rows walk down several trees at a time (walks.py). Forests whose nodes
+and leaves are too many for bytes are walked tree by tree.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,12 @@ from boost_core.scores import UNIT, predicted_classes
 from boost_core.settling import Bounds, By, make_bounds
 from boost_core.team import Team
 from boost_core.tiles import label_span, new_tile, score_span
+from boost_core.walks import N_COLUMNS, Walks, walk_rows, walks_of
 
 SCORES_AT_ONCE = 1 << 23  # scores that `predict` holds (64 MB), however many rows and classes there are
 WALK_TILE = 256  # rows that stay in the caches while all trees pass over them
-FEW_ROWS = 6  # up to which walking is faster (docs/performance.md)
+FEW_ROWS = 32  # up to which walking is faster (docs/performance.md)
+NO_SCORES, NO_CLASSES = np.empty((0, 0), np.int64), np.empty(0, np.int32)
 
 Rows = NDArray[np.float64]
 
@@ -117,10 +119,31 @@ def tiled_scores(compact: Compact, rows: Rows, threads: int) -> NDArray[np.int64
     return scores
 
 
+def _own(rows: Rows) -> Rows:
+    """A copy, by rows: what may not be written to, or lies otherwise, would be another type to a kernel."""
+    return np.array(rows, np.float64, order="C")
+
+
+def few_scores(walks: Walks, rows: Rows) -> NDArray[np.int64]:
+    """The same for few rows, on one thread: another takes longer to start."""
+    scores = np.empty((rows.shape[0], int(walks.shape[N_COLUMNS])), np.int64)
+    walk_rows(_own(rows), *walks, scores, NO_CLASSES)
+    return scores
+
+
+def few_classes(walks: Walks, rows: Rows) -> NDArray[np.int32]:
+    """Their classes, where the greatest score or the sign of the only one decides."""
+    classes = np.empty(rows.shape[0], np.int32)
+    walk_rows(_own(rows), *walks, NO_SCORES, classes)
+    return classes
+
+
 def forest_scores(forest: Forest, rows: Rows, threads: int = 1) -> NDArray[np.int64]:
     """Scores in units of 2**-20, int64 [n_rows, n_columns]; rows float64 [n_rows, n_features], NaN = missing."""
+    if rows.shape[0] <= FEW_ROWS and (walks := walks_of(forest)) is not None:
+        return few_scores(walks, rows)
     rows = np.asarray(rows, np.float64)
-    compact = compact_of(forest) if rows.shape[0] > FEW_ROWS else None
+    compact = compact_of(forest)
     return walked_scores(forest, rows, threads) if compact is None else tiled_scores(compact, rows, threads)
 
 
@@ -155,6 +178,7 @@ def _make_settling(forest: Forest) -> tuple[Compact, Bounds] | None:
 
 
 _settling_of = Kept(_make_settling)
+_plain_walks_of = Kept(lambda forest: None if forest.decoding.coded else walks_of(forest))
 
 
 def _labels(model: Model, rows: Rows, threads: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]] | None:
@@ -185,6 +209,8 @@ def predict(model: Model, rows: Rows, threads: int = 1) -> NDArray[np.int32]:
     A row is done with as soon as the remaining trees cannot change its class (settling.py).
     """
     _check_rows(model, rows)
+    if rows.shape[0] <= FEW_ROWS and (walks := _plain_walks_of(model.forest)) is not None:
+        return few_classes(walks, rows)
     if not model.multi_label and (settled := _labels(model, rows, threads)) is not None:
         return settled[0]
     block = max(SCORES_AT_ONCE // model.forest.n_columns, 1)

@@ -18,12 +18,17 @@ from numpy.typing import NDArray
 from boost_core.compact import Compact
 from boost_core.decoding import Decoding, Rule
 from boost_core.jit import inner, kernel
-from boost_core.tree_vectors import TREES, lead
+from boost_core.tree_vectors import lead
 
 LARGEST_REACH = 1 << 60  # of scores: beyond it bounds could wrap around, and nobody leaves early
-LOOKS = 16  # in the second half of what trees can change: before it no lead can be large enough
-SAMPLE = 16  # a look is at one row of so many first, and at all where a share of those is settled:
-WORTH = 3  # one of so many. Moving the others takes as long as some twenty trees (docs/performance.md)
+LOOKS = 16  # after as many trees or as much change each, in the second half of what trees can change: before it no lead
+# can be large enough
+APART = 16  # trees between two looks at least
+SAMPLE = 16  # a look is at one row of so many first, and at all where it seems to be worth it
+# What takes how long, in trees that a row goes down (docs/performance.md).
+LOOK, LOOK_A_COLUMN = 4, 2  # to look at a row and to write its label; where each column is looked at by itself
+MOVE, CODES_A_TREE = 12, 3  # to move a row; one more for so many of its codes
+MARGIN = 2  # by which what is won is greater: else it is better to wait until more rows are settled
 
 Integers = NDArray[np.int64]
 
@@ -38,11 +43,14 @@ class By(enum.IntEnum):
 
 
 class Bounds(NamedTuple):
-    """by: see By; stops int64 [S]: after so many trees rows are looked at; spread int64 [S]: by how much the trees to
-    come can change a lead; lowest, highest int64 [S, c] (LEAD: [S, 0]): what they add to a score at least and most."""
+    """by: see By; stops int64 [S]: after so many trees rows are looked at; left int64 [S]: how many come then; costs
+    int64 [2]: of a look at a row and of its move, in trees; spread int64 [S]: by how much the trees to come can change
+    a lead; lowest, highest int64 [S, c] (LEAD: [S, 0]): what they add to a score at least and most."""
 
     by: int
     stops: Integers
+    left: Integers
+    costs: Integers
     spread: Integers
     lowest: Integers
     highest: Integers
@@ -58,8 +66,12 @@ def make_bounds(compact: Compact, decoding: Decoding, early: bool = True) -> Bou
     alone = compact.trees.says.shape[1] == 1 and not compact.labels
     by = {Rule.BINARY: By.SIGN, Rule.SIGNS: By.SIGNS}.get(decoding.rule, By.COLUMN if alone else By.LEAD)
     done = np.concatenate([np.zeros(1, np.int64), np.cumsum(compact.weights)])
-    stops = np.searchsorted(done, done[-1] * (0.5 + np.arange(LOOKS) / (2 * LOOKS))) // TREES * TREES
-    stops = np.unique(stops[(stops > 0) & (stops < compact.weights.shape[0])])
+    n_trees, ahead = compact.weights.shape[0], np.arange(LOOKS) / LOOKS
+    by_weight = np.searchsorted(done, done[-1] * (0.5 + ahead / 2))
+    by_number = by_weight[0] + ((n_trees - by_weight[0]) * ahead).astype(np.int64)
+    stops = np.unique(np.concatenate([by_weight, by_number]) // APART * APART)
+    look = LOOK + (0 if by == By.LEAD else LOOK_A_COLUMN * compact.n_columns)
+    stops = stops[(stops > 0) & (stops + MARGIN * look < n_trees)]
     if not early or compact.reach >= LARGEST_REACH or (compact.labels and by != By.LEAD):
         stops = stops[:0]
     spread = done[-1] - done[stops]
@@ -67,7 +79,17 @@ def make_bounds(compact: Compact, decoding: Decoding, early: bool = True) -> Bou
     if by != By.LEAD:
         trees = compact.trees
         _limits(trees.leaf_start, trees.says, trees.multiplier, trees.column, stops, lowest, highest)
-    return Bounds(int(by), stops, spread, lowest, highest)
+    costs = np.array([look, MOVE + compact.n_codes // CODES_A_TREE])
+    return Bounds(int(by), stops, n_trees - stops, costs, spread, lowest, highest)
+
+
+@inner
+def worth_leaving(n_rows, n_settled, bounds, look):  # type: ignore[no-untyped-def]
+    """Whether the trees that so many settled ones of the rows need not go down any more take longer than to find them
+    and to fill their places with others, about as many as there are settled ones among those that stay."""
+    won = n_settled * bounds.left[look] * n_rows
+    lost = bounds.costs[0] * n_rows * n_rows + bounds.costs[1] * n_settled * (n_rows - n_settled)
+    return won > MARGIN * lost
 
 
 @kernel

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
 from boost_core.compact import HIGH, LEAVES, LOW, MISSING, Compact
-from boost_core.jit import kernel
-from boost_core.settling import SAMPLE, WORTH, clear, mark_settled, write_label
+from boost_core.jit import inner, kernel
+from boost_core.settling import SAMPLE, clear, mark_settled, worth_leaving, write_label
 from boost_core.tree_vectors import LANES, TREES, add_leaves, choose_lanes, place_values, scale_row
 
 TILE_ROWS = 1024  # of a tile at most; fewer where
 TILE_SUMS = 1 << 18  # scores of all its rows would be more (2 MB of int64): then a tile has LANES rows at least
+
+REST = 8  # tiles until rows are looked at again after as many trees, where it was not worth it
 
 
 class Tile(NamedTuple):
@@ -139,30 +141,43 @@ def _add_block(trees, first, last, labels, n_rows, tile):  # type: ignore[no-unt
                 sums[i * pitch + column] += multiplier * said
 
 
+@inner
+def _fill_holes(n_rows, n_kept, tile):  # type: ignore[no-untyped-def]
+    """Move rows that are not settled from behind the first n_kept to the places of settled ones among those."""
+    pitch, sums, settled, half = tile.sums.shape[1], tile.sums.reshape(-1), tile.settled, tile.places.shape[0] // 2
+    into, out_of, n_moved, last = tile.places[:half], tile.places[half:], 0, n_rows
+    for i in range(n_kept):
+        if settled[i]:
+            last -= 1
+            while settled[last]:
+                last -= 1
+            into[n_moved], out_of[n_moved] = i, last
+            n_moved += 1
+    for k in range(n_moved):
+        tile.origin[into[k]] = tile.origin[out_of[k]]
+        at, source = into[k] * pitch, out_of[k] * pitch
+        for c in range(pitch):
+            sums[at + c] = sums[source + c]
+    for column in range(tile.codes.shape[0]):
+        codes = tile.codes[column]
+        for k in range(n_moved):
+            codes[into[k]] = codes[out_of[k]]
+
+
 @kernel
 def _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets):  # type: ignore[no-untyped-def]
-    """Write the labels of settled rows, move the others to the tile's front; returns how many these are."""
-    pitch, sums, kept, settled = tile.sums.shape[1], tile.sums.reshape(-1), np.int64(0), tile.settled
+    """Write the labels of settled rows and keep the others at the tile's front, if a sample says that it is worth it;
+    returns how many there are then."""
+    pitch, sums, settled = tile.sums.shape[1], tile.sums.reshape(-1), tile.settled
     sampled = mark_settled(tile.sums, n_rows, SAMPLE, n_columns, bounds, look, settled)
-    if sampled * SAMPLE * WORTH < n_rows or sampled == 0:
+    if not worth_leaving(n_rows, min(sampled * SAMPLE, n_rows), bounds, look):
         return n_rows
-    mark_settled(tile.sums, n_rows, 1, n_columns, bounds, look, settled)
-    places, lowest = tile.places, bounds.lowest[look]
+    n_kept, lowest = n_rows - mark_settled(tile.sums, n_rows, 1, n_columns, bounds, look, settled), bounds.lowest[look]
     for i in range(n_rows):
         if settled[i]:
             write_label(sums, i * pitch, n_columns, bounds.by, lowest, tile.origin[i], classes, sets)
-        places[kept] = i
-        kept += 1 - np.int64(settled[i])
-    for k in range(kept):
-        tile.origin[k] = tile.origin[places[k]]
-        if places[k] > k:
-            for c in range(pitch):
-                sums[k * pitch + c] = sums[places[k] * pitch + c]
-    for column in range(tile.codes.shape[0]):
-        codes = tile.codes[column]
-        for k in range(kept):
-            codes[k] = codes[places[k]]
-    return kept
+    _fill_holes(n_rows, n_kept, tile)
+    return n_kept
 
 
 @kernel
@@ -170,8 +185,9 @@ def label_span(rows, strides, coding, trees, kind, bounds, span, tile, classes, 
     """classes or sets (OUT, see settling.write_label) of the rows span[0]..span[1]; kind: (labels, n_columns)."""
     n_trees, nothing = trees.multiplier.shape[0], np.zeros(0, np.int64)
     labels, n_columns = kind
-    for begin in range(span[0], span[1], tile.sums.shape[0]):
-        n_rows, look = min(tile.sums.shape[0], span[1] - begin), 0
+    room, asleep = tile.sums.shape[0], np.zeros(bounds.stops.shape[0], np.int64)  # up to which row
+    for begin in range(span[0], span[1], room):
+        n_rows, look = min(room, span[1] - begin), 0
         clear(tile.sums, n_rows, n_columns)
         for i in range(n_rows):
             tile.origin[i] = begin + i
@@ -179,7 +195,10 @@ def label_span(rows, strides, coding, trees, kind, bounds, span, tile, classes, 
         for first in range(0, n_trees, TREES):
             _add_block(trees, first, min(first + TREES, n_trees), labels, n_rows, tile)
             if look < bounds.stops.shape[0] and bounds.stops[look] == first + TREES:
-                n_rows = _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets)
+                if asleep[look] <= begin:
+                    n_kept = _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets)
+                    asleep[look] = begin + REST * room if n_kept == n_rows else 0
+                    n_rows = n_kept
                 look += 1
             if n_rows == 0:
                 break

@@ -12,81 +12,14 @@ from numpy.typing import NDArray
 from boost_core import prediction, settling, team
 from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.compact import Compact, compact_of, make_compact
-from boost_core.cut import CutKind
 from boost_core.decoding import Decoding, Rule, plain_decoding
 from boost_core.fitted import Speech
 from boost_core.model import Forest
 from boost_core.scores import predicted_classes
 from boost_core.settling import Bounds, make_bounds
-from boost_core.tiles import TILE_ROWS
+from boost_core.tiles import REST, TILE_ROWS
 from tests.builders import bin_table, make_table, train_alone
-
-N_FEATURES = 3
-VALUES = np.array([-np.inf, -1.5, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
-
-
-def random_forest(
-    rng: np.random.Generator, sizes: list[int], speech: Speech, decoding: Decoding, alone: bool = False
-) -> Forest:
-    """Trees of so many nodes with random cuts, of both kinds, on few thresholds; steps are small, so scores tie."""
-    n_nodes, n_trees, n_columns = sum(sizes), len(sizes), decoding.code.shape[1]
-    children = [_grow(size, rng) for size in sizes]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    shape = (n_nodes + n_trees, 1 if alone or speech is Speech.LABEL else n_columns)
-    payload = {
-        Speech.VOTES: lambda: rng.choice(np.array([-1, 1], np.int8), shape),
-        Speech.VALUES: lambda: rng.integers(-3, 4, shape).astype(np.int32),
-        Speech.LABEL: lambda: rng.integers(0, n_columns, shape).astype(np.int32),
-    }[speech]()
-    columns = rng.integers(0, n_columns, n_trees) if alone else np.full(n_trees, -1)
-    return Forest(
-        node_start=starts,
-        leaf_start=starts + np.arange(n_trees + 1),
-        node_feature=rng.integers(0, N_FEATURES, n_nodes).astype(np.int32),
-        node_kind=rng.choice(list(CutKind), n_nodes, p=[0.8, 0.2]).astype(np.int8),
-        node_bin=np.zeros(n_nodes, np.int32),
-        node_threshold=rng.choice(VALUES, n_nodes),
-        node_missing_left=rng.random(n_nodes) < 0.5,
-        node_left=np.concatenate([np.empty(0, np.int32), *(left for left, _ in children)]).astype(np.int32),
-        node_right=np.concatenate([np.empty(0, np.int32), *(right for _, right in children)]).astype(np.int32),
-        payload=payload,
-        multiplier=rng.integers(1, 5, n_trees),
-        column=columns.astype(np.int32),
-        round_start=np.arange(n_trees + 1),
-        speech=speech,
-        n_columns=n_columns,
-        decoding=decoding,
-    )
-
-
-def _grow(n_nodes: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Children of a random binary tree, every child after its parent."""
-    left, right = np.zeros(n_nodes, np.int32), np.zeros(n_nodes, np.int32)
-    holders: list[tuple[Any, int]] = []
-    for node in range(n_nodes):
-        if node:
-            side, place = holders.pop(int(rng.integers(len(holders))))
-            side[place] = node
-        holders += [(left, node), (right, node)]
-    for leaf, (side, place) in enumerate(holders):
-        side[place] = ~leaf
-    return left, right
-
-
-KINDS: list[tuple[Speech, bool, Rule]] = [
-    (Speech.VOTES, False, Rule.ARGMAX),
-    (Speech.VALUES, False, Rule.ARGMAX),
-    (Speech.VALUES, True, Rule.ARGMAX),
-    (Speech.LABEL, False, Rule.ARGMAX),
-    (Speech.VOTES, False, Rule.BINARY),
-    (Speech.VALUES, True, Rule.BINARY),
-    (Speech.VOTES, False, Rule.SIGNS),
-    (Speech.VALUES, True, Rule.SIGNS),
-]
-
-
-def decoding_of(rule: Rule, n_columns: int) -> Decoding:
-    return plain_decoding(1 if rule is Rule.BINARY else n_columns, rule is Rule.SIGNS)
+from tests.forests import KINDS, N_FEATURES, VALUES, decoding_of, random_forest
 
 
 def made(forest: Forest, early: bool = True) -> tuple[Compact, Bounds]:
@@ -95,8 +28,14 @@ def made(forest: Forest, early: bool = True) -> tuple[Compact, Bounds]:
     return compact, make_bounds(compact, forest.decoding, early)
 
 
-def labels(forest: Forest, rows: NDArray[np.float64], early: bool = True) -> list[Any]:
-    classes, sets = prediction.settled_labels(*made(forest, early), rows, 1)
+def eager(bounds: Bounds) -> Bounds:
+    """Rows leave wherever one is settled, since that costs nothing."""
+    return bounds._replace(costs=np.zeros(2, np.int64))
+
+
+def labels(forest: Forest, rows: NDArray[np.float64], early: bool = True, at_once: bool = False) -> list[Any]:
+    compact, bounds = made(forest, early)
+    classes, sets = prediction.settled_labels(compact, eager(bounds) if at_once else bounds, rows, 1)
     return sets.tolist() if forest.decoding.rule is Rule.SIGNS else classes.tolist()
 
 
@@ -112,15 +51,24 @@ def walked_labels(forest: Forest, rows: NDArray[np.float64]) -> list[Any]:
     kind=st.sampled_from(KINDS),
     seed=st.integers(0, 2**32 - 1),
     n_columns=st.sampled_from([2, 3, 8, 9, 40]),
-    n_trees=st.sampled_from([0, 1, 7, 8, 40, 57]),
+    n_trees=st.sampled_from([0, 1, 7, 8, 40, 57, 130]),
     n_rows=st.sampled_from([1, 20, 129, 300]),
+    at_once=st.booleans(),
     tail=st.sampled_from([1, 7, 1 << 12]),
     large=st.sampled_from([1, 1 << 31]),
 )
 def test_tiles_give_the_scores_and_labels_of_a_walk(
-    kind: tuple[Speech, bool, Rule], seed: int, n_columns: int, n_trees: int, n_rows: int, tail: int, large: int
+    kind: tuple[Speech, bool, Rule],
+    seed: int,
+    n_columns: int,
+    n_trees: int,
+    n_rows: int,
+    at_once: bool,
+    tail: int,
+    large: int,
 ):
-    """large: as a factor of all steps, so that scores need 64 bits; tail: of the first steps, so that rows settle."""
+    """large: as a factor of all steps, so that scores need 64 bits; tail: of the first steps, so that rows settle;
+    at_once: they leave as soon as one may."""
     speech, alone, rule = kind
     rng = np.random.default_rng(seed)
     forest = random_forest(rng, rng.integers(0, 7, n_trees).tolist(), speech, decoding_of(rule, n_columns), alone)
@@ -130,7 +78,7 @@ def test_tiles_give_the_scores_and_labels_of_a_walk(
     rows = rng.choice(VALUES, (n_rows, N_FEATURES))
     wanted = prediction.walked_scores(forest, rows, 1)
     assert (prediction.tiled_scores(make_compact(forest), rows, 1) == wanted).all()
-    assert labels(forest, rows) == labels(forest, rows, early=False) == walked_labels(forest, rows)
+    assert labels(forest, rows, at_once=at_once) == labels(forest, rows, early=False) == walked_labels(forest, rows)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(map(str, kind)))
@@ -160,6 +108,79 @@ def test_rows_do_leave_early(monkeypatch: pytest.MonkeyPatch, kind: tuple[Speech
     never = make_bounds(compact, forest.decoding, early=False)
     classes, sets = prediction.settled_labels(compact, never, rows, 1)
     assert (sets if rule is Rule.SIGNS else classes).tolist() != wanted
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: " ".join(map(str, kind)))
+@pytest.mark.parametrize("seed", range(3))
+def test_those_that_stay_go_on_with_their_own_codes_and_sums(kind: tuple[Speech, bool, Rule], seed: int):
+    """One look, at which some leave; the trees behind it are others afterwards, which only those that stay can see."""
+    speech, alone, rule = kind
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, [4] * 64, speech, decoding_of(rule, 3), alone)
+    steps, payload = np.where(np.arange(64) < 32, 1000, 10), forest.payload.copy()
+    payload[::5] = [1, -1, -1][: payload.shape[1]]  # so that every tree can change something
+    payload[1::5] = 0 if speech is Speech.LABEL else -payload[::5]
+    forest = replace(forest, payload=payload)
+    forest, first, heavy = (
+        replace(forest, multiplier=steps * np.where(np.arange(64) < 32, 1, more)) for more in (1, 0, 1000)
+    )
+    rows = rng.choice(VALUES, (TILE_ROWS + 300, N_FEATURES))
+    compact, bounds = made(forest)
+    assert compact.trees.multiplier.tolist() == steps.tolist()
+    look = bounds.stops.tolist().index(32)
+    only = eager(Bounds(bounds.by, *(field[look : look + 1] for field in bounds[1:])))
+    compact.trees.multiplier[32:] *= 1000
+    sums = np.full((len(rows), compact.pitch), -(1 << 30), np.int32)
+    sums[:, : compact.n_columns] = prediction.walked_scores(first, rows, 1)
+    settled = np.zeros(len(rows), np.uint8)
+    n_settled = settling.mark_settled(sums, len(rows), 1, compact.n_columns, only, 0, settled)
+    assert len(rows) // 20 < n_settled < len(rows)
+    classes, sets = prediction.settled_labels(compact, only, rows, 1)
+    left, stayed = walked_labels(forest, rows), walked_labels(heavy, rows)
+    assert left != stayed
+    wanted = [one if gone else other for one, other, gone in zip(left, stayed, settled, strict=True)]
+    assert (sets if rule is Rule.SIGNS else classes).tolist() == wanted
+
+
+def test_where_nobody_is_settled_the_next_tiles_are_not_looked_at():
+    """Rows of the first tile stay; those of the others would leave, but only some tiles later somebody looks."""
+    forest = random_forest(np.random.default_rng(0), [1] * 64, Speech.VALUES, plain_decoding(3))
+    payload = np.zeros((128, 3), np.int32)
+    payload[1:64:2, 0] = 1  # large steps for class 0, on the right
+    payload[64:, 1] = 1
+    forest = replace(
+        forest,
+        node_feature=np.zeros(64, np.int32),
+        node_kind=np.zeros(64, np.int8),
+        node_threshold=np.zeros(64),
+        node_left=np.full(64, -1, np.int32),
+        node_right=np.full(64, -2, np.int32),
+        payload=payload,
+        multiplier=np.where(np.arange(64) < 32, 1 << 20, 1),
+    )
+    rows = np.ones((12 * TILE_ROWS, N_FEATURES))
+    rows[:TILE_ROWS] = -1
+    compact, bounds = made(forest)
+    compact.trees.multiplier[32:] = 1 << 24
+    found = prediction.settled_labels(compact, bounds, rows, 1)[0].reshape(12, TILE_ROWS)
+    assert [set(tile) for tile in found.tolist()] == [{1}] * REST + [{0}] * (12 - REST)
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_rows_leave_where_that_is_worth_it(by_columns: bool):
+    speech = (Speech.VALUES, True) if by_columns else (Speech.VOTES, False)
+    forest = random_forest(np.random.default_rng(1), [3] * 300, speech[0], plain_decoding(3), speech[1])
+    bounds = made(forest)[1]
+    look, move = bounds.costs.tolist()
+    assert look == 4 + 6 * by_columns
+    assert move == 12 + made(forest)[0].n_codes // 3
+    assert (np.diff(bounds.stops) >= settling.APART).all()
+    assert (bounds.left > settling.MARGIN * look).all()
+    for place, left in enumerate(bounds.left.tolist()):
+        for n_settled in (0, 1, 64, 128, 500, 1024):
+            share = n_settled / 1024
+            worth = share * left > settling.MARGIN * (look + move * share * (1 - share))
+            assert settling.worth_leaving(1024, n_settled, bounds, place) == worth
 
 
 def answers(n_first: int, first: int, n_then: int, then: int) -> Forest:
