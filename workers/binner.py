@@ -175,7 +175,7 @@ class Binner:
         narrow.put()
         of_bytes = narrow.thresholds(sampled, self._max_bins, self._collective)
         narrow.bin(of_bytes)
-        others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+        others = narrow.others()
         rest = [values[column] for column in others]
         of_others = self._thresholds(rest, sampled)
         missing = np.zeros(len(values), np.int64)
@@ -249,6 +249,8 @@ class Binner:
 
     def _gather_ragged(self, arrays: list[Floats]) -> list[list[Floats]]:
         """For each array every member's version of it, by rank."""
+        if self._collective.size == 1:
+            return [[array] for array in arrays]
         lengths = np.array([array.shape[0] for array in arrays], np.int64)
         all_lengths = self._collective.all_gather(lengths)
         all_values = self._collective.all_gather(np.concatenate([np.empty(0), *arrays]))
@@ -262,7 +264,7 @@ class Binner:
 def shares(values: Sequence[RawColumn], team: Team) -> list[tuple[int, int, int]]:
     """(column, first row, end) of all cells: enough for the team's threads, rows counting also those left out."""
     n_rows = values[0].n_rows if values else 0
-    wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1))
+    wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1)) if team.threads > 1 else 1
     n_parts = max(min(wanted, n_rows // FEW_ROWS), 1)
     edges = [n_rows * part // n_parts for part in range(n_parts + 1)]
     return [(column, start, stop) for column in range(len(values)) for start, stop in pairwise(edges)]
@@ -324,7 +326,7 @@ def bin_block(
     narrow = ByteBlock(values, [feature.type for feature in features], bins, team)
     narrow.put()
     narrow.bin([thresholds[column] for column in narrow.columns])
-    others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+    others = narrow.others()
     known = [thresholds[column] for column in others]
     bin_columns([values[column] for column in others], known, team, [bins[column] for column in others])
 
