@@ -122,13 +122,14 @@ class Window:
         _bins_in_order(self.numbers(np.arange(self.size)), thresholds, table)
         return table
 
-    def translated(self, tiles: Sequence[Tile], meanings: Mapping[int | float, int]) -> NDArray[np.int32]:
-        """What the values mean, int32 [rows of all tiles]; -1: nothing."""
-        table = np.full(self.size, -1, np.int32)
+    def translated(
+        self, tiles: Sequence[Tile], meanings: Mapping[int | float, int], found: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """found (OUT, [rows of all tiles]), which it returns: what the values mean; -1: nothing."""
+        table, at = np.full(self.size, -1, np.int32), 0
         for number, meaning in meanings.items():
             if 0 <= (offset := number - self.least) < self.size and offset == int(offset):
                 table[int(offset)] = meaning
-        found, at = np.empty(sum(map(len, tiles)), np.int32), 0
         type_, least, mask = self.signed
         with np.errstate(over="ignore"):
             for tile in tiles:

@@ -36,7 +36,7 @@ from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_b
 from workers.byte_binning import ByteBlock
 from workers.job import Assignment
 from workers.raw_column import RawColumn
-from workers.reading import RangeReader
+from workers.reading import LABELLING, RangeReader
 
 BLOCK_BYTES = 64 << 20  # raw values of a block on one member, floats as float64
 GROUP_BYTES = 8 << 20  # the same of the columns that a thread of a lone member takes at a time, if not one column
@@ -57,6 +57,7 @@ LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share deco
 DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK, WHOLE_WORK = 4, 6, 4, 32, 30_000, 32
 
 
+Work = Callable[[], None]
 Part = tuple[list[Floats], list[bool]]  # of some columns: thresholds, and whether a value is missing
 
 
@@ -67,6 +68,11 @@ class Binned:
     binning: Binning
     train: NDArray[np.uint8]
     valid: NDArray[np.uint8]
+
+
+def call_all(works: Sequence[Work]) -> None:
+    for work in works:
+        work()
 
 
 def _unheard(phase: str) -> None:
@@ -109,8 +115,11 @@ class Binner:
         self._assignment, self._collective, self._team, self._clock = assignment, collective, team, clock
         self._max_bins = assignment.job.config.max_bins
 
-    def run(self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf) -> Binned:
-        """Read and bin all features; numbers: global ones of the training rows from a place to another."""
+    def run(
+        self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf, beside: Sequence[Work] = ()
+    ) -> Binned:
+        """Read and bin all features; numbers: global ones of the training rows from a place to another; beside: what
+        else is to be done, in any order, on any thread, of less work than a group of columns each."""
         job = self._assignment.job
         features = job.plan.features
         types = [feature.type for feature in features]
@@ -129,15 +138,24 @@ class Binner:
 
         n_rows = max(train.n_rows, valid.n_rows if valid else 0)
         if self._collective.size == 1 and (groups := groups_of(types, n_rows, self._team.threads)):
-            parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done)
+            parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done, beside)
         else:
+            self._team.over(len(beside), LABELLING * n_rows, lambda start, stop: call_all(beside[start:stop]))
             parts = [done(block, self) for block in blocks_of(types, job.plan.n_train, self._assignment.size)]
+        self._clock("bin")  # what follows, too
         thresholds = list(chain.from_iterable(found for found, _ in parts))
         has_missing = list(chain.from_iterable(missing for _, missing in parts))
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
-    def _apart(self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part]) -> list[Part]:
-        """What `done` returns for each group, with a binner that the thread has to itself."""
+    def _apart(
+        self,
+        groups: list[range],
+        work: int,
+        done: Callable[[range, "Binner"], Part],
+        beside: Sequence[Work],
+    ) -> list[Part]:
+        """What `done` returns for each group, with a binner that the thread has to itself. Small work comes last, where
+        it fills the time for which one thread would wait for the other's last group."""
         caller = threading.get_ident()
 
         def take(start: int, stop: int) -> list[Part]:
@@ -145,9 +163,14 @@ class Binner:
             called = threading.get_ident() == caller
             with self._team.of_caller() if called else Team(1) as team:
                 own = Binner(self._assignment, Alone(), team, self._clock if called else _unheard)
-                return [done(group, own) for group in groups[start:stop]]
+                found = [done(group, own) for group in groups[start:stop]]
+                if others := beside[max(start - len(groups), 0) : max(stop - len(groups), 0)]:
+                    own._clock("read")
+                    call_all(others)
+                return found
 
-        return list(chain.from_iterable(self._team.over(len(groups), work, take, None, len(groups))))
+        size = len(groups) + len(beside)
+        return list(chain.from_iterable(self._team.over(size, work, take, None, size)))
 
     def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
         """Places of this member's training rows that are in the quantile sample."""
