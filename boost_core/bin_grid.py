@@ -58,8 +58,9 @@ def make_grid(thresholds: Floats) -> BinGrid:
     m = thresholds.shape[0]
     first, fullest, place = np.zeros(CELLS + 1, np.uint8), 0, (0.0, LEAST_SCALE, 0)
     if m > 0:
-        place = _equal(thresholds)
-        fullest = int(_count(thresholds, place, first))
+        with np.errstate(over="ignore", divide="ignore"):  # both mean an end of the grid
+            place = _equal(thresholds)
+            fullest = int(_count(thresholds, place, first))
     if fullest > 1:
         other = np.zeros(CELLS + 1, np.uint8)
         skewed = float(thresholds[0]), BY_EXPONENT, int(_dropped_bits(thresholds))
@@ -76,8 +77,7 @@ def _equal(thresholds: Floats) -> tuple[float, float, int]:
     finite = thresholds[np.isfinite(thresholds)]
     if finite.shape[0] < 2:
         return 0.0, LEAST_SCALE, 0
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = float((CELLS - 1) / (finite[-1] - finite[0]))
+    scale = float((CELLS - 1) / (finite[-1] - finite[0]))
     return float(finite[0]), max(scale, LEAST_SCALE) if np.isfinite(scale) else LEAST_SCALE, 0
 
 
