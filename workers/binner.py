@@ -70,11 +70,6 @@ class Binned:
     valid: NDArray[np.uint8]
 
 
-def call_all(works: Sequence[Work]) -> None:
-    for work in works:
-        work()
-
-
 def _unheard(phase: str) -> None:
     """A clock that is not looked at."""
 
@@ -140,7 +135,7 @@ class Binner:
         if self._collective.size == 1 and (groups := groups_of(types, n_rows, self._team.threads)):
             parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done, beside)
         else:
-            self._team.over(len(beside), LABELLING * n_rows, lambda start, stop: call_all(beside[start:stop]))
+            self._team.each(beside, LABELLING * n_rows)
             parts = [done(block, self) for block in blocks_of(types, job.plan.n_train, self._assignment.size)]
         self._clock("bin")  # what follows, too
         thresholds = list(chain.from_iterable(found for found, _ in parts))
@@ -148,11 +143,7 @@ class Binner:
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
     def _apart(
-        self,
-        groups: list[range],
-        work: int,
-        done: Callable[[range, "Binner"], Part],
-        beside: Sequence[Work],
+        self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part], beside: Sequence[Work]
     ) -> list[Part]:
         """What `done` returns for each group, with a binner that the thread has to itself. Small work comes last, where
         it fills the time for which one thread would wait for the other's last group."""
@@ -166,7 +157,7 @@ class Binner:
                 found = [done(group, own) for group in groups[start:stop]]
                 if others := beside[max(start - len(groups), 0) : max(stop - len(groups), 0)]:
                     own._clock("read")
-                    call_all(others)
+                    team.each(others, 0)
                 return found
 
         size = len(groups) + len(beside)

@@ -24,7 +24,7 @@ from boost_core.team import Team
 from boost_core.training import LN_TOLERANCE
 from boost_core.training_data import TrainingData
 from boost_core.warm_start import model_so_far, refuse_other_bins
-from workers.binner import Binner, Work, bin_stored, call_all
+from workers.binner import Binner, Work, bin_stored
 from workers.checkpoint import Checkpoint, check_fingerprints, facts_of, from_bytes
 from workers.data_plan import TableRows
 from workers.errors import DataError
@@ -117,7 +117,7 @@ class Loader:
     def _unbinned(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> Shard:
         """Rows without bins, as `_unlabelled`."""
         shard, labelling = self._unlabelled(rows, ranges)
-        self.team.over(len(labelling), LABELLING * shard.n_rows, lambda start, stop: call_all(labelling[start:stop]))
+        self.team.each(labelling, LABELLING * shard.n_rows)
         return shard
 
     def _unlabelled(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> tuple[Shard, list[Work]]:

@@ -194,12 +194,7 @@ class RangeReader:
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
         indices, parts = self.labelling(label, classes)
-
-        def some(first: int, last: int) -> None:
-            for part in parts[first:last]:
-                part()
-
-        self._team.over(len(parts), LABELLING * self._all_rows, some)
+        self._team.each(parts, LABELLING * self._all_rows)
         return indices if self._kept is None else indices[self._kept]
 
     def labelling(self, label: str, classes: Sequence[Label]) -> tuple[NDArray[np.int32], list[Callable[[], None]]]:
