@@ -5,6 +5,7 @@ the block is binned and dropped. Every member goes through the same blocks, also
 
 Threads share a block by columns and, where these are few, by ranges of their rows. A member that is alone asks nobody:
 there a thread takes a few columns all the way from decoding to their bins, and waits for no other thread between.
+Labels are read then by whichever thread runs out of columns.
 """
 
 import threading
