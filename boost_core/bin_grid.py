@@ -23,6 +23,7 @@ BY_EXPONENT = -1.0  # in place of a scale
 CHUNK = 1024  # values whose cells are found before their thresholds are looked up
 EVERY = np.empty(0, np.bool_)  # in place of a mask: nothing is left out
 FINE = 40  # bits of a float that the finest cells by exponent leave out
+LEAST_SCALE = float(np.finfo(np.float64).tiny)  # not 0: infinity times 0 is NaN
 
 Floats = NDArray[np.float64]
 Layout = tuple[float, float, int, int]
@@ -55,10 +56,11 @@ def make_grid(thresholds: Floats) -> BinGrid:
     """Equal cells between the finite thresholds; cells by exponent where these keep skewed thresholds further apart."""
     thresholds = np.ascontiguousarray(thresholds, np.float64)
     m = thresholds.shape[0]
-    first, fullest, place = np.zeros(CELLS + 1, np.uint8), 0, (0.0, 0.0, 0)
+    first, fullest, place = np.zeros(CELLS + 1, np.uint8), 0, (0.0, LEAST_SCALE, 0)
     if m > 0:
-        place = _equal(thresholds)
-        fullest = int(_count(thresholds, place, first))
+        with np.errstate(over="ignore", divide="ignore"):  # both mean an end of the grid
+            place = _equal(thresholds)
+            fullest = int(_count(thresholds, place, first))
     if fullest > 1:
         other = np.zeros(CELLS + 1, np.uint8)
         skewed = float(thresholds[0]), BY_EXPONENT, int(_dropped_bits(thresholds))
@@ -71,22 +73,26 @@ def make_grid(thresholds: Floats) -> BinGrid:
 
 
 def _equal(thresholds: Floats) -> tuple[float, float, int]:
-    """Where there is no finite span all values share the first cell, and the search is over all thresholds."""
+    """Where there is no finite span most values share a cell, and the search is over all thresholds."""
     finite = thresholds[np.isfinite(thresholds)]
     if finite.shape[0] < 2:
-        return 0.0, 0.0, 0
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = float((CELLS - 1) / (finite[-1] - finite[0]))
-    return float(finite[0]), scale if np.isfinite(scale) else 0.0, 0
+        return 0.0, LEAST_SCALE, 0
+    scale = float((CELLS - 1) / (finite[-1] - finite[0]))
+    return float(finite[0]), max(scale, LEAST_SCALE) if np.isfinite(scale) else LEAST_SCALE, 0
 
 
 @inner
 def equal_cell(value, origin, scale, n_cells):  # type: ignore[no-untyped-def]
-    """The cell of a value among n_cells equal ones. Where infinity meets a scale of 0, it is the first cell."""
-    x = (value - origin) * scale
-    x = x if x > 0.0 else 0.0
-    x = x if x < n_cells - 1.0 else n_cells - 1.0
-    return np.uint32(x)
+    """The cell of a value among n_cells (float64) equal ones; n_cells of NaN. scale: above 0.
+
+    n_cells must be none of the kernel's constants, nor the cell be unsigned at once: then LLVM makes integers of all
+    that may be chosen and chooses afterwards, in four times as many instructions. Each choice here is one.
+    """
+    x, top = (value - origin) * scale, n_cells - 1.0
+    x = 0.0 if x < 0.0 else x
+    x = top if x > top else x
+    x = x if x < n_cells else n_cells
+    return np.uint32(np.int32(x))
 
 
 @inner
@@ -117,13 +123,13 @@ def _dropped_bits(thresholds):  # type: ignore[no-untyped-def]
 def _count(thresholds, place, first):  # type: ignore[no-untyped-def]
     """first (OUT, zeros): thresholds in the cells before each; returns how many the fullest cell has."""
     origin, scale, dropped = place
-    lowest = _ordered(origin) >> dropped
+    lowest, n_cells = _ordered(origin) >> dropped, np.float64(first.shape[0] - 1)
     counts = np.zeros(first.shape[0], np.int64)
     for i in range(thresholds.shape[0]):
         by_exponent = scale == BY_EXPONENT
         value = thresholds[i]
         counts[
-            _cell_by_exponent(value, lowest, dropped) if by_exponent else equal_cell(value, origin, scale, CELLS)
+            _cell_by_exponent(value, lowest, dropped) if by_exponent else equal_cell(value, origin, scale, n_cells)
         ] += 1
     before, fullest = 0, 0
     for cell in range(first.shape[0]):
@@ -144,7 +150,7 @@ def _search(value, padded, place, most):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _cells_of(values, layout, cells):  # type: ignore[no-untyped-def]
+def _cells_of(values, layout, n_cells, cells):  # type: ignore[no-untyped-def]
     """cells (OUT, uint32 like values). Loops that vectorise: nothing is looked up."""
     origin, scale, dropped, _ = layout
     lowest = _ordered(origin) >> dropped
@@ -154,8 +160,7 @@ def _cells_of(values, layout, cells):  # type: ignore[no-untyped-def]
             cells[i] = _cell_by_exponent(value, lowest, dropped) if value == value else np.uint32(CELLS)
     else:
         for i in range(values.shape[0]):
-            value = np.float64(values[i])
-            cells[i] = equal_cell(value, origin, scale, CELLS) if value == value else np.uint32(CELLS)
+            cells[i] = equal_cell(np.float64(values[i]), origin, scale, n_cells)
 
 
 @inner
@@ -170,12 +175,12 @@ def _look_up(values, valid, padded, first, layout, codes):  # type: ignore[no-un
     """codes (OUT, uint8 [n]): bins of values [n]; returns whether one is missing. valid: bool [n], or empty; layout:
     see BinGrid. Places are unsigned: one that may be negative takes longer to look up."""
     most = np.uint64(1) << np.uint64(layout[3])
-    room = np.empty(CHUNK, np.uint32)
+    room, n_cells = np.empty(CHUNK, np.uint32), np.float64(first.shape[0] - 1)
     missing = 0
     for start in range(0, values.shape[0], CHUNK):
         part, out = values[start : start + CHUNK], codes[start : start + CHUNK]
         cells = room[: part.shape[0]]
-        _cells_of(part, layout, cells)
+        _cells_of(part, layout, n_cells, cells)
         if valid.shape[0] > 0:
             _drop(valid[start : start + CHUNK], cells)
         for i in range(cells.shape[0]):

@@ -71,10 +71,9 @@ def take(sample, max_bins, counts, taken):  # type: ignore[no-untyped-def]
     scale = (CELLS - 1) / (high - low) if high > low else 0.0
     if not 0.0 < scale < np.inf:
         return 0
-    cells = np.empty(sample.shape[0], np.uint32)
+    cells, n_cells = np.empty(sample.shape[0], np.uint32), np.float64(counts.shape[0] - 1)
     for i in range(sample.shape[0]):
-        value = sample[i]
-        cells[i] = equal_cell(value, low, scale, CELLS) if value == value else np.uint32(CELLS)
+        cells[i] = equal_cell(sample[i], low, scale, n_cells)
     sizes, starts = np.zeros(CELLS + 1, np.int32), np.zeros(CELLS + 1, np.int32)
     for i in range(cells.shape[0]):
         sizes[np.uint64(cells[i])] += np.int32(1)

@@ -7,7 +7,7 @@ no floats, no hashes, no search. Kernels see them as signed: a difference that w
     offset         0       1           ...   size - 1              of a window, for one column of one member
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -71,10 +71,10 @@ class Tile:
         found = np.ascontiguousarray(self.values, np.float64)
         return found if self.valid is None else np.where(self.valid, found, np.nan)
 
-    def pieces(self) -> Sequence["Tile"]:
-        """Itself, in tiles of few rows."""
-        edges = range(0, len(self), FEW_ROWS)
-        return [self.rows(start, min(start + FEW_ROWS, len(self))) for start in edges]
+    def pieces(self, first: int = 0) -> Iterator["Tile"]:
+        """Its rows from the first one on, in tiles of few rows."""
+        for start in range(first, len(self), FEW_ROWS):
+            yield self.rows(start, min(start + FEW_ROWS, len(self)))
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,14 @@ class Window:
         _bins_in_order(self.numbers(np.arange(self.size)), thresholds, table)
         return table
 
-    def translated(self, tiles: Sequence[Tile], meanings: Mapping[int | float, int]) -> NDArray[np.int32]:
-        """What the values mean, int32 [rows of all tiles]; -1: nothing."""
-        table = np.full(self.size, -1, np.int32)
+    def translated(
+        self, tiles: Sequence[Tile], meanings: Mapping[int | float, int], found: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """found (OUT, [rows of all tiles]), which it returns: what the values mean; -1: nothing."""
+        table, at = np.full(self.size, -1, np.int32), 0
         for number, meaning in meanings.items():
             if 0 <= (offset := number - self.least) < self.size and offset == int(offset):
                 table[int(offset)] = meaning
-        found, at = np.empty(sum(map(len, tiles)), np.int32), 0
         type_, least, mask = self.signed
         with np.errstate(over="ignore"):
             for tile in tiles:
@@ -157,7 +158,7 @@ def window_of(tiles: Sequence[Tile]) -> Window | None:
 
 def add_tile(distinct: Distinct, tile: Tile) -> None:
     """Add the distinct values of a tile. Of most columns of floats the first rows have too many of them."""
-    for piece in chain(tile.rows(0, FIRST_ROWS).pieces(), tile.rows(FIRST_ROWS, len(tile)).pieces()):
+    for piece in chain([tile.rows(0, min(FIRST_ROWS, len(tile)))], tile.pieces(FIRST_ROWS)):
         distinct.add(piece.floats())
         if distinct.crowded:
             break

@@ -5,6 +5,7 @@ the block is binned and dropped. Every member goes through the same blocks, also
 
 Threads share a block by columns and, where these are few, by ranges of their rows. A member that is alone asks nobody:
 there a thread takes a few columns all the way from decoding to their bins, and waits for no other thread between.
+Labels are read then by whichever thread runs out of columns.
 """
 
 import threading
@@ -36,7 +37,7 @@ from boost_core.tile import FEW_ROWS, Tile, TileBinner, Window, add_tile, tile_b
 from workers.byte_binning import ByteBlock
 from workers.job import Assignment
 from workers.raw_column import RawColumn
-from workers.reading import RangeReader
+from workers.reading import LABELLING, RangeReader
 
 BLOCK_BYTES = 64 << 20  # raw values of a block on one member, floats as float64
 GROUP_BYTES = 8 << 20  # the same of the columns that a thread of a lone member takes at a time, if not one column
@@ -57,6 +58,7 @@ LEAST_COLUMNS = 2  # of a block, however many rows there are: threads share deco
 DISTINCT_WORK, BIN_WORK, COUNT_WORK, SAMPLE_WORK, GRID_WORK, WHOLE_WORK = 4, 6, 4, 32, 30_000, 32
 
 
+Work = Callable[[], None]
 Part = tuple[list[Floats], list[bool]]  # of some columns: thresholds, and whether a value is missing
 
 
@@ -109,8 +111,11 @@ class Binner:
         self._assignment, self._collective, self._team, self._clock = assignment, collective, team, clock
         self._max_bins = assignment.job.config.max_bins
 
-    def run(self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf) -> Binned:
-        """Read and bin all features; numbers: global ones of the training rows from a place to another."""
+    def run(
+        self, train: RangeReader, valid: RangeReader | None, numbers: NumbersOf, beside: Sequence[Work] = ()
+    ) -> Binned:
+        """Read and bin all features; numbers: global ones of the training rows from a place to another; beside: what
+        else is to be done, in any order, on any thread, of less work than a group of columns each."""
         job = self._assignment.job
         features = job.plan.features
         types = [feature.type for feature in features]
@@ -129,15 +134,20 @@ class Binner:
 
         n_rows = max(train.n_rows, valid.n_rows if valid else 0)
         if self._collective.size == 1 and (groups := groups_of(types, n_rows, self._team.threads)):
-            parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done)
+            parts = self._apart(groups, WHOLE_WORK * n_rows * len(features), done, beside)
         else:
+            self._team.each(beside, LABELLING * n_rows)
             parts = [done(block, self) for block in blocks_of(types, job.plan.n_train, self._assignment.size)]
+        self._clock("bin")  # what follows, too
         thresholds = list(chain.from_iterable(found for found, _ in parts))
         has_missing = list(chain.from_iterable(missing for _, missing in parts))
         return Binned(make_binning(thresholds, has_missing), train_bins, valid_bins)
 
-    def _apart(self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part]) -> list[Part]:
-        """What `done` returns for each group, with a binner that the thread has to itself."""
+    def _apart(
+        self, groups: list[range], work: int, done: Callable[[range, "Binner"], Part], beside: Sequence[Work]
+    ) -> list[Part]:
+        """What `done` returns for each group, with a binner that the thread has to itself. Small work comes last, where
+        it fills the time for which one thread would wait for the other's last group."""
         caller = threading.get_ident()
 
         def take(start: int, stop: int) -> list[Part]:
@@ -145,9 +155,14 @@ class Binner:
             called = threading.get_ident() == caller
             with self._team.of_caller() if called else Team(1) as team:
                 own = Binner(self._assignment, Alone(), team, self._clock if called else _unheard)
-                return [done(group, own) for group in groups[start:stop]]
+                found = [done(group, own) for group in groups[start:stop]]
+                if others := beside[max(start - len(groups), 0) : max(stop - len(groups), 0)]:
+                    own._clock("read")
+                    team.each(others, 0)
+                return found
 
-        return list(chain.from_iterable(self._team.over(len(groups), work, take, None, len(groups))))
+        size = len(groups) + len(beside)
+        return list(chain.from_iterable(self._team.over(size, work, take, None, size)))
 
     def _sampled_rows(self, n_own: int, numbers: NumbersOf) -> NDArray[np.int64]:
         """Places of this member's training rows that are in the quantile sample."""
@@ -175,7 +190,7 @@ class Binner:
         narrow.put()
         of_bytes = narrow.thresholds(sampled, self._max_bins, self._collective)
         narrow.bin(of_bytes)
-        others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+        others = narrow.others()
         rest = [values[column] for column in others]
         of_others = self._thresholds(rest, sampled)
         missing = np.zeros(len(values), np.int64)
@@ -249,6 +264,8 @@ class Binner:
 
     def _gather_ragged(self, arrays: list[Floats]) -> list[list[Floats]]:
         """For each array every member's version of it, by rank."""
+        if self._collective.size == 1:
+            return [[array] for array in arrays]
         lengths = np.array([array.shape[0] for array in arrays], np.int64)
         all_lengths = self._collective.all_gather(lengths)
         all_values = self._collective.all_gather(np.concatenate([np.empty(0), *arrays]))
@@ -262,7 +279,7 @@ class Binner:
 def shares(values: Sequence[RawColumn], team: Team) -> list[tuple[int, int, int]]:
     """(column, first row, end) of all cells: enough for the team's threads, rows counting also those left out."""
     n_rows = values[0].n_rows if values else 0
-    wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1))
+    wanted = -(-PARTS_A_THREAD * team.threads // max(len(values), 1)) if team.threads > 1 else 1
     n_parts = max(min(wanted, n_rows // FEW_ROWS), 1)
     edges = [n_rows * part // n_parts for part in range(n_parts + 1)]
     return [(column, start, stop) for column in range(len(values)) for start, stop in pairwise(edges)]
@@ -324,7 +341,7 @@ def bin_block(
     narrow = ByteBlock(values, [feature.type for feature in features], bins, team)
     narrow.put()
     narrow.bin([thresholds[column] for column in narrow.columns])
-    others = np.setdiff1d(np.arange(len(values)), narrow.columns).tolist()
+    others = narrow.others()
     known = [thresholds[column] for column in others]
     bin_columns([values[column] for column in others], known, team, [bins[column] for column in others])
 

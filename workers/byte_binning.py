@@ -27,6 +27,11 @@ class ByteBlock:
         self.columns = np.array([c for c in self._may if is_own(values[c])], np.int64)
         self._lowest = np.array([LOWEST[types[column]] for column in self.columns])
 
+    def others(self) -> list[int]:
+        """The columns of the block that are none of `columns`."""
+        own = set(self.columns.tolist())
+        return [column for column in range(len(self._values)) if column not in own]
+
     def put(self) -> None:
         """Set the rows of `bins`."""
         columns = self.columns.tolist()

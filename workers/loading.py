@@ -24,13 +24,13 @@ from boost_core.team import Team
 from boost_core.training import LN_TOLERANCE
 from boost_core.training_data import TrainingData
 from boost_core.warm_start import model_so_far, refuse_other_bins
-from workers.binner import Binner, bin_stored
+from workers.binner import Binner, Work, bin_stored
 from workers.checkpoint import Checkpoint, check_fingerprints, facts_of, from_bytes
 from workers.data_plan import TableRows
 from workers.errors import DataError
 from workers.job import Assignment
 from workers.label_columns import LABEL
-from workers.reading import RangeReader
+from workers.reading import LABELLING, RangeReader
 from workers.shelf import Kept, Shelf
 from workers.weight_column import positive
 
@@ -66,14 +66,14 @@ class Loader:
         plan = self.assignment.job.plan
         binner = Binner(self.assignment, self.collective, self.team, self.clock)
         with RangeReader(plan.train, self.assignment.train_ranges, self.team) as rows:
-            train = self._unbinned(rows, self.assignment.train_ranges)
+            train, labelling = self._unlabelled(rows, self.assignment.train_ranges)
             if plan.valid is None:
                 valid = None
-                binned = binner.run(rows, None, train.row_numbers)
+                binned = binner.run(rows, None, train.row_numbers, labelling)
             else:
                 with RangeReader(plan.valid, self.assignment.valid_ranges, self.team) as valid_rows:
-                    valid = self._unbinned(valid_rows, self.assignment.valid_ranges)
-                    binned = binner.run(rows, valid_rows, train.row_numbers)
+                    valid, more = self._unlabelled(valid_rows, self.assignment.valid_ranges)
+                    binned = binner.run(rows, valid_rows, train.row_numbers, [*labelling, *more])
                     valid = replace(valid, bins=binned.valid)
         train = replace(train, bins=binned.train)
         base = self._agreed(train, valid, binned.binning)
@@ -115,27 +115,35 @@ class Loader:
         )
 
     def _unbinned(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> Shard:
-        """Rows without bins. Left out from here on are those of weight 0, and label sets that the algorithm cannot
-        learn from. All members call it at the same time."""
+        """Rows without bins, as `_unlabelled`."""
+        shard, labelling = self._unlabelled(rows, ranges)
+        self.team.each(labelling, LABELLING * shard.n_rows)
+        return shard
+
+    def _unlabelled(self, rows: RangeReader, ranges: tuple[RowRange, ...]) -> tuple[Shard, list[Work]]:
+        """Rows without bins, and what has still to be done for their labels, while `rows` are open. Left out from here
+        on are those of weight 0, and label sets that the algorithm cannot learn from. All members call it at the same
+        time."""
         plan, algorithm = self.assignment.job.plan, self.assignment.job.config.algorithm.name
         kept = np.ones(sum(stop - start for start, stop in ranges), np.bool_)
         if plan.weight is not None:
             kept = positive(rows.floats([plan.weight])[0])
             rows.keep(kept)
-        sets = None
+        sets, labelling = None, list[Work]()
         if plan.multi_label:
             sets = rows.label_sets(plan.label, plan.classes)
             fit = usable(sets, algorithm)
             rows.keep(fit)
             kept[kept] = fit
             sets, labels = sets[fit], np.zeros(int(fit.sum()), np.int32)
+        elif kept.all():
+            labels, labelling = rows.labelling(str(plan.label), plan.classes)
         else:
             labels = rows.class_indices(str(plan.label), plan.classes)
         # read again, of the rows that are left
         copies = None if plan.weight is None else copies_of(rows.floats([plan.weight])[0], self.collective)
-        return Shard(
-            np.empty((0, 0), np.uint8), labels, ranges, copies, None if kept.all() else numbers_in(ranges)[kept], sets
-        )
+        numbers = None if kept.all() else numbers_in(ranges)[kept]
+        return Shard(np.empty((0, 0), np.uint8), labels, ranges, copies, numbers, sets), labelling
 
     # A later run.
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from workers import parquet_file
 from workers.errors import DataError, Location
-from workers.parquet_file import file_name, refusing
+from workers.parquet_file import file_name, has_large_chunks, refusing
 
 MOST_IDLE = 64  # handles kept open; a process may have 1,024 files open by default, and more files make a table
 Identity = tuple[int, int, int, int]
@@ -48,13 +48,15 @@ class OpenFiles:
 
     def _opened(self, path: str) -> pq.ParquetFile:
         known = self._footers.get(path)
+        before = known[1] if known else identity_of(path)
         file = parquet_file.opened(path, known[0] if known else None)
-        now = Path(path).stat()
-        identity = (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns)
-        if known is not None and known[1] != identity:
+        if known is None and has_large_chunks(file.metadata):
+            file.close()
+            file = parquet_file.opened(path, file.metadata)
+        if identity_of(path) != before:
             file.close()
             raise changed(path)
-        self._footers.setdefault(path, (file.metadata, identity))
+        self._footers.setdefault(path, (file.metadata, before))
         return file
 
     def _give_back(self, path: str, file: pq.ParquetFile) -> None:
@@ -71,6 +73,11 @@ class OpenFiles:
             idle, self._idle = self._idle, []
         for _, file in idle:
             file.close()
+
+
+def identity_of(path: str) -> Identity:
+    now = Path(path).stat()
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def changed(path: str) -> DataError:

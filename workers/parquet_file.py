@@ -10,17 +10,29 @@ import pyarrow.parquet as pq
 
 from workers.errors import DataError, Location
 
+# Of a column in a row group, bytes: one that takes more is read by few at a time. Arrow reads it as a whole otherwise,
+# and where that is more than the nearer caches hold, its bytes come from memory once more when they are decoded.
+LARGE_CHUNK, FEW_BYTES = 1 << 19, 1 << 16
 MOST_NAMED = 5  # names listed in a message before it says how many more there are
 
 
+def has_large_chunks(footer: pq.FileMetaData) -> bool:
+    """Whether columns of the first row group, which the others resemble, take many bytes each."""
+    return bool(
+        footer.num_row_groups > 0
+        and footer.row_group(0).total_byte_size > LARGE_CHUNK * max(footer.row_group(0).num_columns, 1)
+    )
+
+
 def opened(path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """The one place where files are opened. footer: what was read of it before; None = read it.
+    """The one place where files are opened. footer: what was read of it before; None = read it, for little else.
 
     Without a memory map: a file cut short while it is read must give an error, not a signal that ends the process.
     Without Arrow's reading ahead: its own threads would read, beside those that a member was given, each of which waits
     for them at every call, and all that a call reads would be held until it ends.
     """
-    return pq.ParquetFile(path, metadata=footer, pre_buffer=False)
+    buffer_size = FEW_BYTES if footer is not None and has_large_chunks(footer) else 0
+    return pq.ParquetFile(path, metadata=footer, buffer_size=buffer_size, pre_buffer=False)
 
 
 @contextmanager

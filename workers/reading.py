@@ -1,7 +1,8 @@
 """Reads a member's row ranges from Parquet, a few columns at a time, so that raw values are never held for long."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, chain
 from types import TracebackType
 from typing import Self
@@ -34,19 +35,24 @@ SHARES_A_THREAD = 4  # of decoding
 Piece = tuple[str, int, int, int]  # path, row group, start and stop within it
 
 
-def class_indices(column: pa.ChunkedArray, classes: Sequence[Label]) -> NDArray[np.int32]:
-    """Index into `classes` of every label, int32 [n_rows]; -1 for a label that is not among them.
+def class_indices(
+    column: pa.ChunkedArray, classes: Sequence[Label], room: NDArray[np.int32] | None = None
+) -> NDArray[np.int32]:
+    """Index into `classes` of every label, int32 [n_rows]; -1 for a label that is not among them. room: (OUT, like
+    them), where they are put and returned; None: an array of their own.
 
     Labels are compared as values, so 3.0 is the class 3. Errors: ArrowException for types that have no equality.
     """
+    indices = np.empty(len(column), np.int32) if room is None else room
     if pa.types.is_integer(column.type) and column.null_count == 0:
         tiles = [tile_of(chunk) for chunk in column.chunks]
         if (window := window_of(tiles)) is not None:
-            return window.translated(tiles, {label: i for i, label in enumerate(classes) if not isinstance(label, str)})
+            meanings = {label: i for i, label in enumerate(classes) if not isinstance(label, str)}
+            return window.translated(tiles, meanings, indices)
     encoded = plain_labels(column.combine_chunks()).dictionary_encode()
     place = {label: index for index, label in enumerate(classes)}
     known = np.array([*(place.get(label, -1) for label in encoded.dictionary.to_pylist()), -1], np.int32)
-    indices: NDArray[np.int32] = known[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
+    indices[:] = known[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)]
     return indices
 
 
@@ -187,24 +193,27 @@ class RangeReader:
 
     def class_indices(self, label: str, classes: Sequence[Label]) -> NDArray[np.int32]:
         """Index into `classes` of every row's label, int32 [n_rows]."""
-        runs = self._runs(PARTS_A_THREAD * self._team.threads)
-        edges = _edges(runs)
-        indices = np.empty(self._all_rows, np.int32)
-
-        def part(first: int, last: int) -> None:
-            at = edges[first]
-            for path, table in self._tables([label], runs[first:last]):
-                found = class_indices(table.column(label), classes)
-                unknown = found < 0
-                if self._kept is not None:
-                    unknown &= self._kept[at : at + len(found)]
-                if unknown.any():
-                    raise changed(path)
-                indices[at : at + len(found)] = found
-                at += len(found)
-
-        self._team.over(len(runs), LABELLING * self._all_rows, part)
+        indices, parts = self.labelling(label, classes)
+        self._team.each(parts, LABELLING * self._all_rows)
         return indices if self._kept is None else indices[self._kept]
+
+    def labelling(self, label: str, classes: Sequence[Label]) -> tuple[NDArray[np.int32], list[Callable[[], None]]]:
+        """An array for the indices of all rows, also of those left out, and what puts them there, in parts for any
+        threads at any time before the files are closed."""
+        runs = self._runs(PARTS_A_THREAD * self._team.threads)
+        indices, edges = np.empty(self._all_rows, np.int32), _edges(runs)
+        return indices, [
+            partial(self._label, run, label, classes, indices, start) for run, start in zip(runs, edges, strict=False)
+        ]
+
+    def _label(self, run: Run, label: str, classes: Sequence[Label], indices: NDArray[np.int32], at: int) -> None:
+        for path, table in self._tables([label], [run]):
+            stop = at + table.num_rows
+            found = class_indices(table.column(label), classes, indices[at:stop])
+            used = found if self._kept is None else found[self._kept[at:stop]]
+            if used.min(initial=0) < 0:
+                raise changed(path)
+            at = stop
 
     def label_sets(self, label: str | tuple[str, ...], classes: Sequence[Label]) -> NDArray[np.uint8]:
         """Label sets of the rows, uint8 [n_rows, n_labels]."""

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,15 @@ def test_parts_cover_the_range_in_order(eager: None, threads: int, size: int):
     with Team(threads) as crew:
         parts = crew.over(size, 1, lambda start, stop: list(range(start, stop)))
     assert [number for part in parts for number in part] == list(range(size))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("size", [0, 1, 17])
+def test_each_task_is_run_once(eager: None, threads: int, size: int):
+    run: list[int] = []
+    with Team(threads) as crew:
+        crew.each([partial(run.append, number) for number in range(size)], 1)
+    assert sorted(run) == list(range(size))
 
 
 def test_small_work_stays_with_the_caller():

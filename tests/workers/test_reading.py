@@ -15,9 +15,10 @@ from numpy.testing import assert_array_equal
 from boost_core.shard import RowRange
 from boost_core.team import Team
 from tests.workers.parquet_tables import plan_of, read_all, write, write_row_groups
-from workers import reading
+from workers import parquet_file, reading
 from workers.data_plan import DataPlan, DataRequest, TableRows, plan_data
 from workers.errors import DataError
+from workers.parquet_file import has_large_chunks
 from workers.raw_column import to_floats
 from workers.reading import RangeReader, class_indices
 
@@ -173,6 +174,47 @@ def test_neighbouring_row_groups_are_decoded_in_one_call(
         assert reader.floats(["x"])[0].tolist() == rows
         assert calls == expected
         assert reader.class_indices("label", (0, 1)).tolist() == [row % 2 for row in rows]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_labels_are_found_in_parts_of_any_order(tmp_path: Path, threads: int):
+    labels = np.random.default_rng(0).integers(0, 5, 100)
+    plan = plan_of(write(tmp_path / "t.parquet", {"x": np.arange(100.0), "label": labels}, 20))
+    with Team(threads) as team, RangeReader(plan.train, [(15, 95)], team) as reader:
+        indices, parts = reader.labelling("label", plan.classes)
+        for part in reversed(parts):
+            part()
+    assert len(parts) >= 2 * threads
+    assert indices.tolist() == labels[15:95].tolist()
+
+
+@pytest.mark.parametrize(("n_rows", "large"), [(1_000, False), (100_000, True)])
+def test_large_columns_are_read_by_few_bytes_at_a_time(tmp_path: Path, n_rows: int, large: bool):
+    """And the rows are the same."""
+    x = np.random.default_rng(0).random(n_rows)
+    path = write(tmp_path / "t.parquet", {"x": x, "y": -x, "label": np.arange(n_rows) % 2})
+    assert has_large_chunks(pq.read_metadata(path)) == large
+    with RangeReader(plan_of(path).train, [(0, n_rows)]) as reader:
+        assert_array_equal(reader.floats(["y", "x"]), [-x, x])
+
+
+@pytest.mark.parametrize("n_rows", [1_000, 100_000])
+def test_a_file_that_is_replaced_while_it_is_opened_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
+):
+    columns = {"x": np.random.default_rng(0).random(n_rows), "label": np.arange(n_rows) % 2}
+    path, other = write(tmp_path / "t.parquet", columns), write(tmp_path / "other.parquet", columns)
+    plan, opened = plan_of(path), parquet_file.opened
+
+    def replaced(path: str, footer: pq.FileMetaData | None = None) -> pq.ParquetFile:
+        file = opened(path, footer)
+        if Path(other).exists():
+            Path(other).replace(path)
+        return file
+
+    monkeypatch.setattr(parquet_file, "opened", replaced)
+    with pytest.raises(DataError, match=r"'t.parquet' has changed since the job was planned"):
+        RangeReader(plan.train, [(0, n_rows)]).__enter__()
 
 
 def test_columns_whose_names_begin_alike_are_kept_apart(tmp_path: Path):

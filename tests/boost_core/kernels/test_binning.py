@@ -216,6 +216,21 @@ def test_bin_column_with_most_thresholds():
     assert codes.tolist() == [0, 0, 1, 1, 101, 253, 254, 254, 255]
 
 
+@pytest.mark.parametrize("type_", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "thresholds",
+    [[], [1.0], [INF], [-INF, INF], [-INF, 1.0, INF], [1.0, 1.0 + 2**-20], [TINY, 2 * TINY], [-1.7e308, 1.7e308]],
+)
+def test_infinity_is_no_missing_value_where_equal_cells_have_no_size(type_: type, thresholds: list[float]):
+    with np.errstate(over="ignore"):
+        column = np.array([-INF, -1.7e308, -0.0, TINY, 1.0, 1.0 + 2**-20, 1.7e308, INF], type_)
+    codes, wanted = np.empty(9, np.uint8), np.searchsorted(thresholds, column.astype(np.float64), side="right").tolist()
+    assert not binning.bin_column(column, np.array(thresholds), codes[:8])
+    assert codes[:8].tolist() == wanted
+    assert binning.bin_column(np.append(column, type_(math.nan)), np.array(thresholds), codes)
+    assert codes.tolist() == [*wanted, len(thresholds) + 1]
+
+
 @pytest.mark.parametrize("spread", [0.0, 3.0, 40.0])
 def test_bins_of_skewed_values(spread: float):
     """The grid by exponent, the grid of equal cells, and a search among thresholds that share a cell."""
