@@ -71,6 +71,15 @@ def withdraw(posts):  # type: ignore[no-untyped-def]
                     yield_processor()
 
 
+@bare_step
+def all_near(posts):  # type: ignore[no-untyped-def]
+    """Whether nobody is away: who is can only be called back from Python."""
+    for at in range(0, posts.shape[0], POST):
+        if load_shared(posts, at + STATE) == AWAY:
+            return False
+    return True
+
+
 @bare_kernel
 def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
     """Make the calls that helper `number`, who was called, is invited to, until there is none for a while or it is

@@ -161,8 +161,12 @@ class Team:
 
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
+        share_out(*self.sharing(task, size, work))
+
+    def sharing(self, task: Any, size: int, work: int) -> tuple[Any, ...]:
+        """What share_out is given to share a task; helpers are called back."""
         edges = self._edges_of(size, work)
-        share_out(self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times)
+        return self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""

@@ -19,8 +19,8 @@ from boost_core.records import Phase, Silent
 from boost_core.row_weights import new_gains
 from boost_core.shard import Shard
 from boost_core.team import Rehearsal
-from boost_core.training import problem_of, train
-from boost_core.training_data import TrainingData, by_class
+from boost_core.training import train
+from boost_core.training_data import TrainingData, by_class, problem_of
 
 ROWS_A_CLASS = 3
 MADE_UP = 1 << 20
@@ -69,6 +69,10 @@ def warm_up(
     data, collective = _tiny(n_classes, kind or WarmUp())
     with Rehearsal() as team:
         train(data, dataclasses.replace(config, rounds=2), collective, _Gate(before_growth), team)
+        if collective.size == 1 and config.stopping is None and config.calibration is None:
+            # stretches have no validation; their kernel calls those that are there by now
+            bare = dataclasses.replace(data, valid=None, n_valid=0)
+            train(bare, dataclasses.replace(config, rounds=2), collective, _Patient(), team)
 
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
@@ -99,6 +103,13 @@ class _Gate(Silent):
     def enter(self, phase: Phase) -> None:
         if phase is Phase.GROWING:
             self._before_growth()
+
+
+class _Patient(Silent):
+    """Lets several rounds pass at once."""
+
+    def passed(self, nanoseconds: Sequence[int]) -> None:
+        """Nothing to note."""
 
 
 def _tiny(n_classes: int, kind: WarmUp) -> tuple[TrainingData, Collective]:
