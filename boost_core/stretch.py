@@ -25,7 +25,7 @@ from boost_core.jit import bare_kernel
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
 from boost_core.lone_growth import grow
 from boost_core.native_calls import address_of, call_at
-from boost_core.posts import POST, all_near
+from boost_core.posts import POST, all_near, hold
 from boost_core.scores import PEAKS, Adding
 from boost_core.start import Standing
 from boost_core.team import Team, share_out
@@ -33,8 +33,8 @@ from boost_core.tree import N_LEAVES, N_NODES, NO_ROWS, NODE_FIELDS, WORTH, Tree
 from boost_core.weak_learners.base import OneTree, WeakLearner
 
 Integers = NDArray[np.int64]
-MOST_ROUNDS = 8  # of a stretch: their records take 0.4 ms, and helpers wait for 0.6 ms
-LONGEST = 5_000_000  # nanoseconds from which no further round is begun, so that a cancelled job soon ends
+MOST_ROUNDS = 32  # of a stretch, whose records take a ms
+LONGEST = 20_000_000  # nanoseconds from which no further round is begun, so that a cancelled job soon ends
 MOST_CELLS = 1 << 21  # of scores: with more a round takes so long that Python does not count
 
 
@@ -101,6 +101,7 @@ def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type:
         done += 1
         if ended - began > limits[1]:
             break
+    hold(posts)
     times[KERNELS] = inside + read_clock(times) - began
     return done
 
@@ -163,7 +164,7 @@ class Stretches:
         if not isinstance(matrix, GainMatrix) or matrix.reading is not Reading.TOGETHER or gains.sums is None:
             return None
         growth = self._weak_learner.growth(matrix.n_channels)
-        if max(scores.values.size, growth.max_leaves * growth.n_outputs) > MOST_CELLS:
+        if max(scores.values.size, MOST_ROUNDS * growth.max_leaves * growth.n_outputs) > MOST_CELLS:
             return None
         growing = self._grower.growing(growth, matrix, gains.sums)
         adding = growing and scores.adding(growing.tree.payload, growing.leaf_of_row, self._team)

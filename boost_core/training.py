@@ -8,7 +8,7 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,7 +41,7 @@ from boost_core.shrinking import shrink
 from boost_core.sparse_scores import zero_sparse_scores
 from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.stopping import LOG_LOSS, BestRound
-from boost_core.stretch import Patient, Stretches, stretches_of
+from boost_core.stretch import Passed, Patient, Stretches, stretches_of
 from boost_core.team import Team
 from boost_core.training_data import TrainingData, by_class, problem_of
 from boost_core.training_result import TrainingResult
@@ -211,10 +211,15 @@ class _Loop:
             return None
         self.observer.enter(Phase.GROWING)
         passed = self.stretches.run(look.gains, self.standing, self.config.rounds - len(self.records))
-        if not passed:
-            return None
+        try:
+            return self._pass(passed) if passed else None
+        finally:
+            self.team.release()
+
+    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, _Look]:
+        """Record rounds that have been run. Those after one that ends the training are taken back."""
+        assert self.patient is not None
         self.patient.passed([each.nanoseconds for each in passed])
-        reason = None
         for each in passed:
             self.collective.begin_round(len(self.records) + 1)
             step, gains = self.algorithm.step(each.fitted, each.before.totals, NO_OUTCOMES), each.after
@@ -224,7 +229,7 @@ class _Loop:
             self._record(each.fitted, step, look, 0)
             reason = self._end(look)
             if reason is not None:
-                self._bring_to(self.so_far())  # the rounds after it are not wanted
+                self._bring_to(self.so_far())
                 break
         return reason, look
 
