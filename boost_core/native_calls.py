@@ -104,7 +104,8 @@ def address_of(kernel: Any, arguments: tuple[Any, ...]) -> Any:
     """
     if JIT_DISABLED:
         return kernel
-    compiled = kernel.overloads.get(tuple(typeof(argument) for argument in arguments))
+    type_of: Any = typeof  # without types in Numba
+    compiled = kernel.overloads.get(tuple(type_of(argument) for argument in arguments))
     return compiled and compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
@@ -115,7 +116,8 @@ def _call_at_compiled(typingctx: Any, address: Any, arguments: Any) -> Any:
         kinds = sig.args[1].types
         function_type = context.call_conv.get_function_type(types.none, kinds)
         function = builder.inttoptr(args[0], function_type.as_pointer())
-        once, unpack = cgutils.alloca_once_value, cgutils.unpack_tuple  # type: ignore[attr-defined]
+        once: Any = cgutils.alloca_once_value  # without types in Numba
+        unpack: Any = cgutils.unpack_tuple  # without types in Numba
         outcomes = [once(builder, ir.Constant(place.pointee, None)) for place in function_type.args[:2]]
         packer = context.get_arg_packer(kinds)
         given = packer.as_arguments(builder, unpack(builder, args[1], len(kinds)))

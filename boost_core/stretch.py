@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.algorithms.base import Algorithm, Gains, Pace, Paced, step_units
+from boost_core.crew import share_out
 from boost_core.fitted import Fitted, Speech, one_tree
-from boost_core.gain_matrix import GainMatrix, Reading
+from boost_core.gain_matrix import Reading
 from boost_core.growth import Grower, Growing
 from boost_core.jit import bare_kernel
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
@@ -28,7 +29,7 @@ from boost_core.native_calls import address_of, call_at
 from boost_core.posts import POST, all_near, hold
 from boost_core.scores import PEAKS, Adding
 from boost_core.start import Standing
-from boost_core.team import Team, share_out
+from boost_core.team import Team
 from boost_core.tree import N_LEAVES, N_NODES, NO_ROWS, NODE_FIELDS, WORTH, Tree
 from boost_core.weak_learners.base import OneTree, WeakLearner
 
@@ -136,15 +137,17 @@ class Stretches:
     def __init__(self, algorithm: Paced, weak_learner: OneTree, grower: Grower, team: Team) -> None:
         self._algorithm, self._weak_learner, self._grower, self._team = algorithm, weak_learner, grower, team
         self._prepared: _Prepared | None = None
+        self._tries = 2  # left: kernels may have to be compiled by a round first
 
-    def run(self, gains: Gains, standing: Standing, most: int) -> list[Passed]:
-        """Up to so many rounds from these gains on: they are added to the standing. None, where the next round is one
-        for the loop."""
+    def run(self, gains: Gains, standing: Standing, most: int) -> list[Passed] | None:
+        """Up to so many rounds from these gains on: they are added to the standing. An empty list: the next round is
+        one for the loop; None: all are."""
         prepared = self._prepared
         if prepared is None or prepared.scores is not standing.scores.values:
             prepared = self._prepared = self._prepare(gains, standing)
             if prepared is None:
-                return []
+                self._tries -= 1
+                return [] if self._tries else None
         threads, _, addresses, growing, adding, pace, log = prepared
         self._team.posts(threads)
         shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
@@ -161,22 +164,24 @@ class Stretches:
 
     def _prepare(self, gains: Gains, standing: Standing) -> _Prepared | None:
         matrix, scores = gains.matrix, standing.scores
-        if not isinstance(matrix, GainMatrix) or matrix.reading is not Reading.TOGETHER or gains.sums is None:
+        if matrix.reading is not Reading.TOGETHER or gains.sums is None:
             return None
         growth = self._weak_learner.growth(matrix.n_channels)
         if max(scores.values.size, MOST_ROUNDS * growth.max_leaves * growth.n_outputs) > MOST_CELLS:
             return None
         growing = self._grower.growing(growth, matrix, gains.sums)
-        adding = growing and scores.adding(growing.tree.payload, growing.leaf_of_row, self._team)
-        pace = adding and self._algorithm.pace(scores, adding.seen[PEAKS:])
-        if not (growing and adding and pace):
+        if growing is None:
+            return None
+        adding = scores.adding(growing.tree.payload, growing.leaf_of_row, self._team)
+        pace = None if adding is None else self._algorithm.pace(scores, adding.seen[PEAKS:])
+        if adding is None or pace is None:
             return None
         given = growing.given
         growing = growing._replace(given=(*given[:6], (given[6][0], pace.sums, given[6][2]), *given[7:]))
         calls = ((grow, growing.given), (share_out, adding.shared), (share_out, pace.filling))
         addresses = tuple(address_of(kernel, arguments) for kernel, arguments in calls)
         if not all(addresses):
-            return None  # a round has to be run first
+            return None
         threads = max(len(arguments[1]) for _, arguments in calls) // POST + 1
         return _Prepared(threads, scores.values, addresses, growing, adding, pace, _new_log(growing, pace))
 

@@ -18,7 +18,7 @@ from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, R
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
-from boost_core.collective import Collective
+from boost_core.collective import Collective, max_and_sums
 from boost_core.condition_report import ConditionMeter
 from boost_core.conditions import Conditions
 from boost_core.config import TrainingConfig
@@ -89,11 +89,6 @@ class _Look:
     wrong_valid: int
     log_loss: int  # of the validation rows, in units of LogLoss
     stop: bool
-
-
-def sums_of(gains: Gains, team: Team) -> Integers:
-    """Of the matrix's channels, and the row count, on this member."""
-    return channel_sums(gains.matrix, team) if gains.sums is None else gains.sums
 
 
 @dataclass
@@ -211,6 +206,8 @@ class _Loop:
             return None
         self.observer.enter(Phase.GROWING)
         passed = self.stretches.run(look.gains, self.standing, self.config.rounds - len(self.records))
+        if passed is None:
+            self.stretches = None
         try:
             return self._pass(passed) if passed else None
         finally:
@@ -225,7 +222,7 @@ class _Loop:
             step, gains = self.algorithm.step(each.fitted, each.before.totals, NO_OUTCOMES), each.after
             assert step.multipliers.item(0) == each.multipliers.item(0)
             loss, stop = self.algorithm.ln_loss(gains, gains.totals), self.observer.stop_requested()
-            look = _Look(gains, gains.totals, sums_of(gains, self.team), loss, *each.errors, 0, 0, stop)
+            look = _Look(gains, gains.totals, gains.own_sums(self.team), loss, *each.errors, 0, 0, stop)
             self._record(each.fitted, step, look, 0)
             reason = self._end(look)
             if reason is not None:
@@ -239,7 +236,7 @@ class _Loop:
         step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
         sent = self.collective.bytes_sent
         self._add(fitted, step)
-        _, agreed = self._exchange(np.zeros(0, np.int64), self._errors())
+        _, agreed = max_and_sums(np.zeros(0, np.int64), self._errors(), self.collective)
         wrong, strict, wrong_valid, log_loss, _ = agreed
         look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
@@ -304,9 +301,9 @@ class _Loop:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
         errors = self._errors()
         self.observer.enter(Phase.WEIGHTS)
-        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores), errors)
+        peaks, counts = max_and_sums(self.algorithm.peaks(self.standing.scores), errors, self.collective)
         gains = self.algorithm.gains(self.standing.scores, peaks)
-        sums = sums_of(gains, self.team)
+        sums = gains.own_sums(self.team)
         totals = gains.totals
         if self.collective.size > 1:
             totals, sums = np.split(self.collective.sum(np.concatenate([totals, sums])), [totals.shape[0]])
@@ -322,14 +319,6 @@ class _Loop:
         """Of this member's rows: wrong, not strictly right; wrong and log loss of validation; whether to stop."""
         errors = self.judge.count(self.standing.scores, self.data.train, self.team)
         return [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
-
-    def _exchange(self, peaks: Integers, counts: list[int]) -> tuple[Integers, list[int]]:
-        """Maximum of the peaks and sum of the counts over all members, in one message."""
-        if self.collective.size == 1:
-            return peaks, counts
-        n_peaks = peaks.shape[0]
-        stacked = np.stack(self.collective.all_gather(np.concatenate([peaks, counts])))
-        return stacked[:, :n_peaks].max(axis=0), stacked[:, n_peaks:].sum(axis=0).tolist()
 
     def _valid_losses(self) -> tuple[int, int]:
         """Errors on this member's validation rows, and their log loss if that is wanted."""

@@ -11,7 +11,7 @@ from boost_core.collective import Alone, Collective
 from boost_core.config import Choice
 from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix
+from boost_core.gain_matrix import GainMatrix, channel_sums
 from boost_core.objective import implementation
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
@@ -71,6 +71,10 @@ class Gains(NamedTuple):
     totals: Integers
     shift: int
     sums: Integers | None = None
+
+    def own_sums(self, team: Team) -> Integers:
+        """Of the matrix's channels and rows on this member, taken now if they were not before."""
+        return channel_sums(self.matrix, team) if self.sums is None else self.sums
 
 
 class Step(NamedTuple):
