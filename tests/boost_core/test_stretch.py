@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from boost_core import scores, stretch
-from boost_core.algorithms.atanh_step import ALPHA_CAP, ATANH, atanh_step
-from boost_core.algorithms.base import step_units
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
 from boost_core.jit import JIT_DISABLED, kernel
@@ -214,26 +212,6 @@ def test_validation_rows_are_the_loops(team: Team):
     waiting = Waiting()
     run(waiting, team, 3, data)
     assert waiting.sizes == []
-
-
-def test_kernels_step_as_the_loop_does():
-    @kernel
-    def units_of(rule, values, totals, units):  # type: ignore[no-untyped-def]
-        for i in range(values.shape[0]):
-            units[i] = step_units(rule, values[i], totals[i])
-
-    random = np.random.default_rng(0)
-    totals = (2.0 ** random.uniform(1, 62, 3_000)).astype(np.int64)
-    values = (totals * random.uniform(-0.1, 1.0, 3_000) ** random.integers(1, 9, 3_000)).astype(np.int64)
-    values[:200] = totals[:200] - random.integers(0, 3, 200)
-    values[200:300] = random.integers(-1, 3, 100)
-    units = np.zeros(3_000, np.int64)
-    units_of(ATANH, values, totals, units)
-    for value, total, found in zip(values.tolist(), totals.tolist(), units.tolist(), strict=True):
-        step = atanh_step(value, total, 10)
-        left_to_it = value >= total or step.refused is not None
-        assert found == (0 if left_to_it else step.multipliers.item(0))
-    assert units.max() <= round(ALPHA_CAP * (1 << SCORE_UNITS))
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
