@@ -4,8 +4,8 @@
     kernel            grow, step, add, weigh -> log; grow, step, ...
 
 Whatever Python runs after a kernel finds its code and data out of the near caches: what it did between the kernels of a
-round took longer than to do it for eight rounds at once (docs/performance.md). A round that is out of the ordinary is
-not begun, or left before scores change, and the loop runs it as all others: it finds the same tree.
+round took two to three times as long as what it does for many rounds at once (docs/performance.md). A round out of the
+ordinary is left before scores change, and the loop runs it as all others: it finds the same tree.
 
 The kernels are those of single rounds, called by their addresses; what a step is, the algorithm's file says for a type
 of its own (step_units), as weak learners say what a cut is worth.
@@ -22,7 +22,7 @@ from boost_core.crew import share_out
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import Reading
 from boost_core.growth import Grower, Growing
-from boost_core.jit import bare_kernel
+from boost_core.jit import bare_kernel, inlined_step
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
 from boost_core.lone_growth import grow
 from boost_core.native_calls import address_of, call_at
@@ -60,21 +60,37 @@ class _Log(NamedTuple):
     payload: NDArray[np.int32]
 
 
+@inlined_step
+def _note(log, done, tree, found, seen):  # type: ignore[no-untyped-def]
+    """log (OUT): what a round leaves behind, whose number is done."""
+    for place in range(found.shape[0]):
+        log.found[done + 1, place] = found[place]
+    for place in range(log.seen.shape[1]):
+        log.seen[done, place] = seen[place]
+    for place in range(tree.counts.shape[0]):
+        log.counts[done, place] = tree.counts[place]
+    for node in range(tree.counts[N_NODES]):
+        for place in range(tree.nodes.shape[1]):
+            log.nodes[done, node, place] = tree.nodes[node, place]
+    for leaf in range(tree.counts[N_LEAVES]):
+        for c in range(tree.payload.shape[1]):
+            log.payload[done, leaf, c] = tree.payload[leaf, c]
+
+
 @bare_kernel
 def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type: ignore[no-untyped-def]
     """Run rounds and note them; how many. addresses: of `grow` and of share_out for what is added and filled, then what
     they are given, where the total mass of gains alone changes; pace = (rule, units int64 [1]: what is added reads it,
-    total int64 [1], found, seen); limits = (rounds, nanoseconds, units in all); log: OUT."""
+    total int64 [1], found, seen); limits = (rounds, nanoseconds, units in all, posts of all who help); log: OUT."""
     crew, posts, rows, edges, objective, table, matrix, work, helpers_times, tree, lanes = growing
     rule, units, total, found, seen = pace
     times, done, reach = work[-1], 0, np.int64(0)
     began, inside = read_clock(times), times[KERNELS]
     for place in range(found.shape[0]):
         log.found[0, place] = found[place]
-    while done < limits[0] and (done == 0 or all_near(posts)):
+    while done < limits[0] and (done == 0 or all_near(limits[3])):
         gains = (matrix[0], matrix[1], total[0])
-        given = (crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes)
-        call_at(addresses[0], given)
+        call_at(addresses[0], (crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes))
         units[0] = step_units(rule, tree.counts[WORTH], total[0])
         reach += units[0]
         if units[0] <= 0 or reach > limits[2]:
@@ -87,22 +103,11 @@ def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type:
         times[UPDATE] += added - grown
         times[WEIGHTS] += ended - added
         log.units[done], log.ended[done] = units[0], ended - began
-        for place in range(found.shape[0]):
-            log.found[done + 1, place] = found[place]
-        for place in range(log.seen.shape[1]):
-            log.seen[done, place] = seen[place]
-        for place in range(tree.counts.shape[0]):
-            log.counts[done, place] = tree.counts[place]
-        for node in range(tree.counts[N_NODES]):
-            for place in range(tree.nodes.shape[1]):
-                log.nodes[done, node, place] = tree.nodes[node, place]
-        for leaf in range(tree.counts[N_LEAVES]):
-            for c in range(tree.payload.shape[1]):
-                log.payload[done, leaf, c] = tree.payload[leaf, c]
+        _note(log, done, tree, found, seen)
         done += 1
         if ended - began > limits[1]:
             break
-    hold(posts)
+    hold(limits[3])
     times[KERNELS] = inside + read_clock(times) - began
     return done
 
@@ -149,9 +154,8 @@ class Stretches:
                 self._tries -= 1
                 return [] if self._tries else None
         threads, _, addresses, growing, adding, pace, log = prepared
-        self._team.posts(threads)
         shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
-        limits = (min(most, MOST_ROUNDS), LONGEST, standing.scores.room)
+        limits = (min(most, MOST_ROUNDS), LONGEST, standing.scores.room, self._team.posts(threads))
         standing.whole = False
         n_rounds = run_rounds(addresses, growing.given, adding.shared, pace.filling, shown, limits, log)
         passed = _told(n_rounds, pace, log)
