@@ -125,12 +125,12 @@ class Passed(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What stays from stretch to stretch, as long as scores stay in their array; threads: that share the work."""
+    """What stays from stretch to stretch, as long as scores stay in their array. calls: kernels and what they are
+    given; threads: that share the work."""
 
-    threads: int
     scores: NDArray[np.integer]
-    addresses: tuple[Any, ...]
-    growing: Growing
+    calls: tuple[tuple[Any, tuple[Any, ...]], ...]
+    threads: int
     adding: Adding
     pace: Pace
     log: _Log
@@ -142,29 +142,48 @@ class Stretches:
     def __init__(self, algorithm: Paced, weak_learner: OneTree, grower: Grower, team: Team) -> None:
         self._algorithm, self._weak_learner, self._grower, self._team = algorithm, weak_learner, grower, team
         self._prepared: _Prepared | None = None
-        self._tries = 2  # left: kernels may have to be compiled by a round first
+        self._addresses: tuple[Any, ...] = (0, 0, 0)  # of kernels, once they were called
+        self._over = False  # all rounds are the loop's from now on
 
-    def run(self, gains: Gains, standing: Standing, most: int) -> list[Passed] | None:
-        """Up to so many rounds from these gains on: they are added to the standing. An empty list: the next round is
-        one for the loop; None: all are."""
+    def ready(self, gains: Gains, standing: Standing) -> bool:
+        """Whether `run` may be called now: not before the loop has run a round, which calls all kernels. What else is
+        needed is compiled before that."""
+        if self._over:
+            return False
         prepared = self._prepared
-        if prepared is None or prepared.scores is not standing.scores.values:
+        if prepared is None:
             prepared = self._prepared = self._prepare(gains, standing)
             if prepared is None:
-                self._tries -= 1
-                return [] if self._tries else None
-        threads, _, addresses, growing, adding, pace, log = prepared
-        shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
-        limits = (min(most, MOST_ROUNDS), LONGEST, standing.scores.room, self._team.posts(threads))
+                self._over = True
+            else:
+                self._go(prepared, 0, 0, 1)
+            return False
+        if not all(self._addresses):
+            self._addresses = tuple(address_of(kernel, arguments) or 0 for kernel, arguments in prepared.calls)
+        self._over = not all(self._addresses) or prepared.scores is not standing.scores.values
+        return not self._over
+
+    def run(self, standing: Standing, most: int) -> list[Passed]:
+        """Up to so many rounds from the last gains on: they are added to the standing. None of them, where the next
+        round is one for the loop. `ready` comes before it."""
+        prepared = self._prepared
+        assert prepared is not None
         standing.whole = False
-        n_rounds = run_rounds(addresses, growing.given, adding.shared, pace.filling, shown, limits, log)
-        passed = _told(n_rounds, pace, log)
+        n_rounds = self._go(prepared, min(most, MOST_ROUNDS), standing.scores.room, prepared.threads)
+        passed = _told(n_rounds, prepared.pace, prepared.log)
         if passed:
             standing.scores.added(sum(int(each.multipliers[0]) for each in passed))
         standing.rounds += [each.fitted for each in passed]
         standing.multipliers += [each.multipliers for each in passed]
         standing.whole = True
         return passed
+
+    def _go(self, prepared: _Prepared, most: int, room: int, threads: int) -> int:
+        _, calls, _, adding, pace, log = prepared
+        shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
+        limits = (most, LONGEST, room, self._team.posts(threads))
+        given = (arguments for _, arguments in calls)
+        return int(run_rounds(self._addresses, *given, shown, limits, log))
 
     def _prepare(self, gains: Gains, standing: Standing) -> _Prepared | None:
         matrix, scores = gains.matrix, standing.scores
@@ -183,11 +202,8 @@ class Stretches:
         given = growing.given
         growing = growing._replace(given=(*given[:6], (given[6][0], pace.sums, given[6][2]), *given[7:]))
         calls = ((grow, growing.given), (share_out, adding.shared), (share_out, pace.filling))
-        addresses = tuple(address_of(kernel, arguments) for kernel, arguments in calls)
-        if not all(addresses):
-            return None
         threads = max(len(arguments[1]) for _, arguments in calls) // POST + 1
-        return _Prepared(threads, scores.values, addresses, growing, adding, pace, _new_log(growing, pace))
+        return _Prepared(scores.values, calls, threads, adding, pace, _new_log(growing, pace))
 
 
 def stretches_of(algorithm: Algorithm, weak_learner: WeakLearner, grower: Grower, team: Team) -> Stretches | None:

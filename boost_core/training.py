@@ -202,12 +202,10 @@ class _Loop:
 
     def _stretch(self, look: _Look) -> tuple[StopReason | None, _Look] | None:
         """Rounds that kernels run by themselves; None where the next one is not of that kind."""
-        if self.stretches is None or self.patient is None:
+        if self.stretches is None or not self.stretches.ready(look.gains, self.standing):
             return None
         self.observer.enter(Phase.GROWING)
-        passed = self.stretches.run(look.gains, self.standing, self.config.rounds - len(self.records))
-        if passed is None:
-            self.stretches = None
+        passed = self.stretches.run(self.standing, self.config.rounds - len(self.records))
         try:
             return self._pass(passed) if passed else None
         finally:

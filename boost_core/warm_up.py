@@ -67,12 +67,13 @@ def warm_up(
     before_growth: called before every weak learner, whose kernels `warm_up_growth` may have made elsewhere meanwhile.
     """
     data, collective = _tiny(n_classes, kind or WarmUp())
+    config, gate = dataclasses.replace(config, rounds=2), _Gate(before_growth)
     with Rehearsal() as team:
-        train(data, dataclasses.replace(config, rounds=2), collective, _Gate(before_growth), team)
         if collective.size == 1 and config.stopping is None and config.calibration is None:
-            # stretches have no validation; their kernel calls those that are there by now
-            bare = dataclasses.replace(data, valid=None, n_valid=0)
-            train(bare, dataclasses.replace(config, rounds=2), collective, _Patient(), team)
+            # stretches have no validation, and what they need is compiled before there are weak learners
+            train(dataclasses.replace(data, valid=None, n_valid=0), config, collective, gate, team)
+            gate = _Gate(lambda: None)
+        train(data, config, collective, gate, team)
 
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
@@ -104,12 +105,8 @@ class _Gate(Silent):
         if phase is Phase.GROWING:
             self._before_growth()
 
-
-class _Patient(Silent):
-    """Lets several rounds pass at once."""
-
     def passed(self, nanoseconds: Sequence[int]) -> None:
-        """Nothing to note."""
+        """Several rounds may pass at once."""
 
 
 def _tiny(n_classes: int, kind: WarmUp) -> tuple[TrainingData, Collective]:

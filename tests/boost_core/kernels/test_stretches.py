@@ -32,7 +32,7 @@ def test_rounds_of_kernels_are_those_of_the_loop():
     data, waiting = member_data(bin_table(make_table(40, 3, 3, seed=0))), Waiting()
     with Team(2) as team:
         one_by_one, together = (train(data, config, Alone(), each, team) for each in (Silent(), waiting))
-    assert waiting.n_rounds == 5
+    assert waiting.n_rounds == 4
     assert forest_arrays(together.forest) == forest_arrays(one_by_one.forest)
     assert together.records == one_by_one.records
 
