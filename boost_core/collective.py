@@ -85,3 +85,12 @@ class Alone:
 
     def barrier(self) -> None:
         """Every member is here."""
+
+
+def max_and_sums(peaks: Integers, counts: list[int], collective: Collective) -> tuple[Integers, list[int]]:
+    """Maximum of the peaks and sum of the counts over all members, in one message."""
+    if collective.size == 1:
+        return peaks, counts
+    n_peaks = peaks.shape[0]
+    stacked = np.stack(collective.all_gather(np.concatenate([peaks, counts])))
+    return stacked[:, :n_peaks].max(axis=0), stacked[:, n_peaks:].sum(axis=0).tolist()

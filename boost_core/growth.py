@@ -33,6 +33,23 @@ ALL = np.empty(0, np.int32)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
 
+class Growth(NamedTuple):
+    """What a weak learner that is one tree of votes asks for, besides gains: as in Grower.grow."""
+
+    objective: Any
+    max_leaves: int
+    n_outputs: int
+    max_depth: int = NO_LIMIT
+
+
+class Growing(NamedTuple):
+    """What `lone_growth.grow` is given, of which the total mass changes from round to round, and what it leaves."""
+
+    given: tuple[Any, ...]
+    tree: GrowingTree
+    leaf_of_row: NDArray[np.int32]
+
+
 @dataclass
 class Grower:
     """Grows the trees of a run."""
@@ -84,6 +101,10 @@ class Grower:
         assert self._gang is not None
         return self._gang.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
 
+    def growing(self, growth: Growth, gains: GainMatrix, sums: Integers) -> Growing | None:
+        """What grows trees in a kernel on gains that are put into these arrays; None: in a gang."""
+        return None if self._lone is None else self._lone.growing(growth, gains, sums)
+
 
 class _Prepared(NamedTuple):
     """What growth is given that stays from one tree to the next of the same shape: (max_leaves, n_channels, n_outputs,
@@ -129,22 +150,30 @@ class _LoneGrower:
         n_outputs: int,
         max_depth: int = NO_LIMIT,
     ) -> Tree:
-        n_rows, n_padded = gains.values.shape
+        n_rows = gains.values.shape[0]
         rows = ALL if gains.rows is None or len(gains.rows) == n_rows else gains.rows
+        given, tree, leaf_of_row = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums, rows)
+        grow(*given)
+        grown = finished(tree, leaf_of_row)
+        if rows is ALL:
+            return grown
+        return grown._replace(leaf_of_row=route(grown, self._shard.bins, self._binning, self._team))
+
+    def growing(self, growth: Growth, gains: GainMatrix, sums: Integers, rows: NDArray[np.int32] = ALL) -> Growing:
+        """See Grower.growing; helpers are called back. rows: those of gains, or ALL."""
+        (objective, max_leaves, n_outputs, max_depth), team = growth, self._team
+        n_rows, n_padded = gains.values.shape
         shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_padded, len(rows))
         if shape != self._last.shape:
             self._last = self._prepared(shape)
         _, threads, lanes, edges, table, tree, room = self._last
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(n_rows, np.int32)
-        matrix, team = (gains.values.reshape(-1), sums, gains.total_mass), self._team
+        matrix = gains.values.reshape(-1), sums, gains.total_mass
         work = (self._order, leaf_of_row, leaf_of_row, *room)
         posts = team.posts(threads)
-        grow(team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, lanes)
-        grown = finished(tree, leaf_of_row)
-        if rows is ALL:
-            return grown
-        return grown._replace(leaf_of_row=route(grown, self._shard.bins, self._binning, team))
+        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, lanes)
+        return Growing(given, tree, leaf_of_row)
 
     def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
         """What growth of trees of a shape is given besides gains; shape: see _Prepared."""

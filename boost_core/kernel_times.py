@@ -17,7 +17,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import call_clock
 from boost_core.jit import inner
 
-ADDRESS, NUMBER, KERNELS, HISTOGRAMS, SEARCH, PARTITION = range(6)  # entries of times
+ADDRESS, NUMBER, KERNELS, HISTOGRAMS, SEARCH, PARTITION, UPDATE, WEIGHTS = range(8)  # entries of times
 N_TIMES = 8  # a cache line
 
 

@@ -3,12 +3,14 @@
 `call_of` makes what is handed over, two numbers; `call_address` calls it, in whatever thread, without the interpreter's
 lock. Who hands it over calls it so as well: a second way to the same function would be compiled a second time. Each has
 its twin for when the JIT is off.
+
+`address_of` and `call_at` are for kernels that call others: what is called so is neither compiled nor optimised again.
 """
 
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import typeof, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -95,6 +97,40 @@ def _call_address_compiled(typingctx: Any, address: Any, context: Any, number: A
     return types.void(types.int64, types.int64, types.int64), codegen
 
 
+def address_of(kernel: Any, arguments: tuple[Any, ...]) -> Any:
+    """Where the machine code of a kernel for such arguments is, for `call_at` with arguments of the very same types.
+
+    None: it was not called with any yet.
+    """
+    if JIT_DISABLED:
+        return kernel
+    type_of: Any = typeof  # without types in Numba
+    compiled = kernel.overloads.get(tuple(type_of(argument) for argument in arguments))
+    return compiled and compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+
+
+def _call_at_compiled(typingctx: Any, address: Any, arguments: Any) -> Any:
+    """Call a kernel by its address with a tuple of arguments. It returns nothing, and what it raises is lost."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        kinds = sig.args[1].types
+        function_type = context.call_conv.get_function_type(types.none, kinds)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        once: Any = cgutils.alloca_once_value  # without types in Numba
+        unpack: Any = cgutils.unpack_tuple  # without types in Numba
+        outcomes = [once(builder, ir.Constant(place.pointee, None)) for place in function_type.args[:2]]
+        packer = context.get_arg_packer(kinds)
+        given = packer.as_arguments(builder, unpack(builder, args[1], len(kinds)))
+        builder.call(function, [*outcomes, *given])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, arguments), codegen
+
+
+def _call_at_plain(address: Any, arguments: tuple[Any, ...]) -> None:
+    address(*arguments)
+
+
 def _replace_if_compiled(typingctx: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
     """Set an entry of an int64 array if it is as expected, atomically; whether it was."""
 
@@ -128,4 +164,5 @@ def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:
 borrowed: Any = _borrowed_plain if JIT_DISABLED else intrinsic(_borrowed_compiled)
 call_of: Any = _call_of_plain if JIT_DISABLED else intrinsic(_call_of_compiled)
 call_address: Any = _call_address_plain if JIT_DISABLED else intrinsic(_call_address_compiled)
+call_at: Any = _call_at_plain if JIT_DISABLED else intrinsic(_call_at_compiled)
 replace_if: Any = _replace_if_plain if JIT_DISABLED else intrinsic(_replace_if_compiled)

@@ -71,6 +71,22 @@ def withdraw(posts):  # type: ignore[no-untyped-def]
                     yield_processor()
 
 
+@bare_step
+def all_near(posts):  # type: ignore[no-untyped-def]
+    """Whether nobody is away: who is can only be called back from Python."""
+    n_away = 0
+    for at in range(0, posts.shape[0], POST):
+        n_away += load_shared(posts, at + STATE) == AWAY
+    return n_away == 0
+
+
+@bare_step
+def hold(posts):  # type: ignore[no-untyped-def]
+    """Let helpers wait on until Team.release, as Python has more to do than usual before the next kernel."""
+    for at in range(0, posts.shape[0], POST):
+        exchange(posts, at + HELD, 1)
+
+
 @bare_kernel
 def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
     """Make the calls that helper `number`, who was called, is invited to, until there is none for a while or it is

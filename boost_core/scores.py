@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.crew import do_part, join_parts
+from boost_core.crew import do_part, join_parts, share_out
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel, step
@@ -32,14 +32,14 @@ def _add(scores, payload, leaf_of_row, start, stop):  # type: ignore[no-untyped-
 
 
 class _Watched(NamedTuple):
-    """Adding a round, multiplier times payload int32 [n_leaves, c] of each row's leaf, to rows of one label each, and
-    what is seen of the new scores on the way: seen int64 [n_blocks, PEAKS + 2 * c] (OUT), by block, and of all in the
-    first row then, errors as _count_errors says, from PEAKS on peaks as Survey says; lowest: the least number of the
-    scores' type, from which they keep away."""
+    """Adding a round, units (int64 [1]) times payload int32 [n_leaves, c] of each row's leaf, to rows of one label
+    each, and what is seen of the new scores on the way: seen int64 [n_blocks, PEAKS + 2 * c] (OUT), by block, and of
+    all in the first row then, errors as _count_errors says, from PEAKS on peaks as Survey says; lowest: the least
+    number of the scores' type, from which they keep away."""
 
     scores: NDArray[np.integer]
     payload: NDArray[np.int32]
-    multiplier: int
+    units: NDArray[np.int64]
     leaf_of_row: NDArray[np.int32]
     labels: NDArray[np.int32]
     lowest: np.integer
@@ -52,7 +52,7 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
     flat, payloads = task.scores.reshape(-1), np.empty(task.payload.size, task.scores.dtype)
     for leaf in range(task.payload.shape[0]):
         for c in range(n_columns):
-            payloads[leaf * n_columns + c] = np.int64(task.payload[leaf, c]) * task.multiplier
+            payloads[leaf * n_columns + c] = np.int64(task.payload[leaf, c]) * task.units[0]
     peaks = np.full((2, n_columns), task.lowest)
     ordinary, strict = np.int64(0), np.int64(0)
     wrong, own = peaks[0], peaks[1]
@@ -174,6 +174,15 @@ class Survey(NamedTuple):
     peaks: NDArray[np.int64]
 
 
+class Adding(NamedTuple):
+    """What a kernel needs to add rounds by itself (Scores.adding): shared: what share_out is given; units int64 [1]:
+    IN, what the payload counts; seen int64: OUT, errors, then from PEAKS on peaks."""
+
+    shared: tuple[Any, ...]
+    units: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+
 @dataclass
 class Scores:
     """Scores F [n_rows, n_columns] in units of 2**-20, contiguous; changes only through `add`."""
@@ -183,6 +192,7 @@ class Scores:
     _watched: NDArray[np.int32] | None = None
     _survey: Survey | None = None
     _seen: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))  # room for _Watched
+    _units: NDArray[np.int64] = field(default_factory=lambda: np.empty(1, np.int64))
 
     def watch(self, labels: NDArray[np.int32] | None) -> None:
         """Rows have these labels, once each: what is asked of their scores is found while a round is added to them."""
@@ -250,14 +260,42 @@ class Scores:
         labels: NDArray[np.int32],
         team: Team,
     ) -> Survey:
+        self._units[0] = multiplier
+        share_out(*self._adding_watched(payload, leaf_of_row, labels, team))
+        return self._surveyed()
+
+    def _adding_watched(
+        self, payload: NDArray[np.int32], leaf_of_row: NDArray[np.int32], labels: NDArray[np.int32], team: Team
+    ) -> tuple[Any, ...]:
         n_rows, n_columns = self.values.shape
         work = 2 * n_rows * n_columns
         lowest = LEAST_NARROW if self.values.dtype == np.int32 else LEAST_WIDE
         if self._seen.shape[0] != (n_blocks := team.blocks(n_rows, work)):
             self._seen = np.empty((n_blocks, PEAKS + 2 * n_columns), np.int64)
-        team.share(_Watched(self.values, payload, multiplier, leaf_of_row, labels, lowest, self._seen), n_rows, work)
+        task = _Watched(self.values, payload, self._units, leaf_of_row, labels, lowest, self._seen)
+        return team.sharing(task, n_rows, work)
+
+    def _surveyed(self) -> Survey:
         seen = self._seen[0]
         return Survey(seen.item(0), seen.item(1), seen[PEAKS:])
+
+    def adding(self, payload: NDArray[np.int32], leaf_of_row: NDArray[np.int32], team: Team) -> Adding | None:
+        """What adds rounds of votes, +1 and -1, that a kernel puts into these arrays; None: their scores are not
+        watched, or may be too large. `added` comes after it."""
+        if self._watched is None or self.values.dtype != np.int32:
+            return None
+        shared = self._adding_watched(payload, leaf_of_row, self._watched, team)
+        return Adding(shared, self._units, self._seen[0])
+
+    @property
+    def room(self) -> int:
+        """Units that may be added before scores widen."""
+        return WIDEN_AT - 1 - self.reach
+
+    def added(self, units: int) -> None:
+        """A kernel has added rounds of so many units together."""
+        self.reach += units
+        self._survey = self._surveyed()
 
     def count_errors(
         self,

@@ -13,7 +13,7 @@ from boost_core.crew import new_crew, share_out
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import KERNELS, NO_CLOCK, KernelClock, new_times
 from boost_core.placement import Placement
-from boost_core.posts import AWAY, CALLED, POST, STATE, new_posts, serve
+from boost_core.posts import AWAY, CALLED, HELD, POST, STATE, new_posts, serve
 
 Result = TypeVar("Result")
 # Waking a thread and waiting for it costs 100 to 200 us; this many element operations take about 600 us.
@@ -143,6 +143,11 @@ class Team:
                 self._calls[number].put(POST_CALL)
         return self._posts_of[threads]
 
+    def release(self) -> None:
+        """Helpers that a kernel holds (posts.py) go, once they have waited for a while."""
+        for number in range(self.threads - 1):
+            self._states[number * POST + HELD] = 0
+
     def together(self, threads: int, work: Callable[[int], None]) -> None:
         """Run work(0) here and, on up to threads - 1 others that are free in time, work(rank).
 
@@ -161,8 +166,12 @@ class Team:
 
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
+        share_out(*self.sharing(task, size, work))
+
+    def sharing(self, task: Any, size: int, work: int) -> tuple[Any, ...]:
+        """What share_out is given to share a task; helpers are called back."""
         edges = self._edges_of(size, work)
-        share_out(self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times)
+        return self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""
@@ -254,6 +263,9 @@ class Rehearsal(Team):
 
     def posts(self, threads: int) -> NDArray[np.int64]:
         return NOBODY
+
+    def release(self) -> None:
+        """Nobody is held."""
 
     def together(self, threads: int, work: Callable[[int], None]) -> None:
         for rank in range(threads):

@@ -8,17 +8,17 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Problem, Redraws, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Redraws, Step
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
-from boost_core.collective import Collective
+from boost_core.collective import Collective, max_and_sums
 from boost_core.condition_report import ConditionMeter
 from boost_core.conditions import Conditions
 from boost_core.config import TrainingConfig
@@ -41,14 +41,16 @@ from boost_core.shrinking import shrink
 from boost_core.sparse_scores import zero_sparse_scores
 from boost_core.start import Keeps, ModelSoFar, Standing, Start
 from boost_core.stopping import LOG_LOSS, BestRound
+from boost_core.stretch import Passed, Patient, Stretches, stretches_of
 from boost_core.team import Team
-from boost_core.training_data import TrainingData, by_class
+from boost_core.training_data import TrainingData, by_class, problem_of
 from boost_core.training_result import TrainingResult
 
 __all__ = ["LN_TOLERANCE", "TrainingResult", "train"]
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
+NO_OUTCOMES = np.empty(0, np.int64)
 
 
 def train(
@@ -72,25 +74,6 @@ def train(
     refuse_missing_validation(config, data.n_valid > 0)
     loop = _Loop(by_class(data, config, collective), config, collective, observer, team)
     return loop.run(start or Start())
-
-
-def problem_of(data: TrainingData, config: TrainingConfig, collective: Collective, team: Team) -> Problem:
-    """What the algorithm is bound to."""
-    shard = data.train
-    return Problem(
-        shard.labels,
-        data.class_counts,
-        team,
-        weak_learner=config.weak_learner,
-        seed=config.seed,
-        row_ranges=shard.row_ranges,
-        collective=collective,
-        rounds=config.rounds,
-        copies=shard.copies,
-        range_edges=shard.range_edges(),
-        sets=shard.sets,
-        set_rows=data.set_rows,
-    )
 
 
 @dataclass
@@ -142,6 +125,15 @@ class _Loop:
         self.log_loss = LogLoss(self.transform, self.decoding, n_classes, self.data.n_valid)
         self.ln_bound = self.algorithm.ln_initial
         self.standing = Standing(self._zero_scores(shard), self._zero_scores(self.data.valid))
+        self.patient = self.observer if isinstance(self.observer, Patient) else None
+        self.stretches = self._stretches(grower) if self.patient is not None else None
+
+    def _stretches(self, grower: Grower) -> Stretches | None:
+        """What runs several rounds at once, where all rounds are of the kind that it runs."""
+        bare = self.collective.size == 1 and self.data.valid is None and not self.config.conditions
+        if not bare or self.sampler.retries > 0 or self.shrinkage != 1.0 or self.decoding.coded:
+            return None
+        return stretches_of(self.algorithm, self.weak_learner, grower, self.team)
 
     def _zero_scores(self, shard: Shard | None) -> Scores:
         labels = shard.labels if shard else np.empty(0, np.int32)
@@ -157,7 +149,7 @@ class _Loop:
         # the last round of the model so far may have been the last of all
         reason = self._end(look) if self.records else None
         while reason is None:
-            reason, look = self._round(look)
+            reason, look = self._stretch(look) or self._round(look)
         self.observer.enter(Phase.OTHER)
         if not self.records:
             self._settle_for_majority(look)
@@ -174,11 +166,14 @@ class _Loop:
         start.standing = self.standing
         shard = self.data.train
         self.standing.scores.watch(shard.labels if shard.sets is None and shard.copies is None else None)
-        bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
+        self._bring_to(model)
         remind(self.algorithm, model)
         self.slack, self.perfect = model.slack, model.perfect
         for record in model.records:
             self._note(record)
+
+    def _bring_to(self, model: ModelSoFar) -> None:
+        bring_to(self.standing, model, (self.data.train, self.data.valid), self.data.binning, self.team)
 
     def so_far(self) -> ModelSoFar:
         """The rounds that are finished; a round that was taken but not looked at is not."""
@@ -205,13 +200,41 @@ class _Loop:
         self._record(fitted, step, look, self.collective.bytes_sent - sent, conditions)
         return self._end(look), look
 
+    def _stretch(self, look: _Look) -> tuple[StopReason | None, _Look] | None:
+        """Rounds that kernels run by themselves; None where the next one is not of that kind."""
+        if self.stretches is None or not self.stretches.ready(look.gains, self.standing):
+            return None
+        self.observer.enter(Phase.GROWING)
+        passed = self.stretches.run(self.standing, self.config.rounds - len(self.records))
+        try:
+            return self._pass(passed) if passed else None
+        finally:
+            self.team.release()
+
+    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, _Look]:
+        """Record rounds that have been run. Those after one that ends the training are taken back."""
+        assert self.patient is not None
+        self.patient.passed([each.nanoseconds for each in passed])
+        for each in passed:
+            self.collective.begin_round(len(self.records) + 1)
+            step, gains = self.algorithm.step(each.fitted, each.before.totals, NO_OUTCOMES), each.after
+            assert step.multipliers.item(0) == each.multipliers.item(0)
+            loss, stop = self.algorithm.ln_loss(gains, gains.totals), self.observer.stop_requested()
+            look = _Look(gains, gains.totals, gains.own_sums(self.team), loss, *each.errors, 0, 0, stop)
+            self._record(each.fitted, step, look, 0)
+            reason = self._end(look)
+            if reason is not None:
+                self._bring_to(self.so_far())
+                break
+        return reason, look
+
     def _settle_for_majority(self, look: _Look) -> None:
         """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
         fitted = constant_model(self.data, self.transform, self.decoding)
         step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
         sent = self.collective.bytes_sent
         self._add(fitted, step)
-        _, agreed = self._exchange(np.zeros(0, np.int64), self._errors())
+        _, agreed = max_and_sums(np.zeros(0, np.int64), self._errors(), self.collective)
         wrong, strict, wrong_valid, log_loss, _ = agreed
         look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
         self._record(fitted, step, look, self.collective.bytes_sent - sent)
@@ -276,9 +299,9 @@ class _Loop:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
         errors = self._errors()
         self.observer.enter(Phase.WEIGHTS)
-        peaks, counts = self._exchange(self.algorithm.peaks(self.standing.scores), errors)
+        peaks, counts = max_and_sums(self.algorithm.peaks(self.standing.scores), errors, self.collective)
         gains = self.algorithm.gains(self.standing.scores, peaks)
-        sums = channel_sums(gains.matrix, self.team) if gains.sums is None else gains.sums
+        sums = gains.own_sums(self.team)
         totals = gains.totals
         if self.collective.size > 1:
             totals, sums = np.split(self.collective.sum(np.concatenate([totals, sums])), [totals.shape[0]])
@@ -294,14 +317,6 @@ class _Loop:
         """Of this member's rows: wrong, not strictly right; wrong and log loss of validation; whether to stop."""
         errors = self.judge.count(self.standing.scores, self.data.train, self.team)
         return [*errors, *self._valid_losses(), int(self.observer.stop_requested())]
-
-    def _exchange(self, peaks: Integers, counts: list[int]) -> tuple[Integers, list[int]]:
-        """Maximum of the peaks and sum of the counts over all members, in one message."""
-        if self.collective.size == 1:
-            return peaks, counts
-        n_peaks = peaks.shape[0]
-        stacked = np.stack(self.collective.all_gather(np.concatenate([peaks, counts])))
-        return stacked[:, :n_peaks].max(axis=0), stacked[:, n_peaks:].sum(axis=0).tolist()
 
     def _valid_losses(self) -> tuple[int, int]:
         """Errors on this member's validation rows, and their log loss if that is wanted."""

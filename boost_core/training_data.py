@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from boost_core.algorithms.base import Problem
 from boost_core.binning import Binning
 from boost_core.class_weights import class_factors, mass_of, weighed
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
 from boost_core.shard import Shard
+from boost_core.team import Team
 
 Integers = NDArray[np.int64]
 
@@ -45,3 +47,22 @@ def by_class(data: TrainingData, config: TrainingConfig, collective: Collective)
     assert data.valid is not None
     valid = weighed(data.valid, factors, collective)
     return replace(data, valid=valid, n_valid=int(mass_of(valid, factors.shape[0], collective).sum()))
+
+
+def problem_of(data: TrainingData, config: TrainingConfig, collective: Collective, team: Team) -> Problem:
+    """What the algorithm is bound to on a member."""
+    shard = data.train
+    return Problem(
+        shard.labels,
+        data.class_counts,
+        team,
+        weak_learner=config.weak_learner,
+        seed=config.seed,
+        row_ranges=shard.row_ranges,
+        collective=collective,
+        rounds=config.rounds,
+        copies=shard.copies,
+        range_edges=shard.range_edges(),
+        sets=shard.sets,
+        set_rows=data.set_rows,
+    )

@@ -19,8 +19,8 @@ from boost_core.records import Phase, Silent
 from boost_core.row_weights import new_gains
 from boost_core.shard import Shard
 from boost_core.team import Rehearsal
-from boost_core.training import problem_of, train
-from boost_core.training_data import TrainingData, by_class
+from boost_core.training import train
+from boost_core.training_data import TrainingData, by_class, problem_of
 
 ROWS_A_CLASS = 3
 MADE_UP = 1 << 20
@@ -67,8 +67,13 @@ def warm_up(
     before_growth: called before every weak learner, whose kernels `warm_up_growth` may have made elsewhere meanwhile.
     """
     data, collective = _tiny(n_classes, kind or WarmUp())
+    config, gate = dataclasses.replace(config, rounds=2), _Gate(before_growth)
     with Rehearsal() as team:
-        train(data, dataclasses.replace(config, rounds=2), collective, _Gate(before_growth), team)
+        if collective.size == 1 and config.stopping is None and config.calibration is None:
+            # stretches have no validation, and what they need is compiled before there are weak learners
+            train(dataclasses.replace(data, valid=None, n_valid=0), config, collective, gate, team)
+            gate = _Gate(lambda: None)
+        train(data, config, collective, gate, team)
 
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
@@ -99,6 +104,9 @@ class _Gate(Silent):
     def enter(self, phase: Phase) -> None:
         if phase is Phase.GROWING:
             self._before_growth()
+
+    def passed(self, nanoseconds: Sequence[int]) -> None:
+        """Several rounds may pass at once."""
 
 
 def _tiny(n_classes: int, kind: WarmUp) -> tuple[TrainingData, Collective]:

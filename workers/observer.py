@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -123,6 +123,7 @@ class TrainingObserver:
         self._timed = collective if isinstance(collective, Timed) else None
         self._reports, self._writer, self._profile = reports.speaks, reports.writer, reports.profile
         self._before, self._train_before, self._exchanged_before = clock.stages(), clock.train(), self._exchanged()
+        self._passed: list[tuple[float, Mapping[str, float] | None]] = []  # of rounds not reported yet, the first last
         base = kept.base
         pairs = zip(base.model.records, base.round_seconds, strict=True)
         self.rounds: list[RoundProgress] = [
@@ -132,13 +133,31 @@ class TrainingObserver:
             progress.rounds_done(self.rounds)
 
     def round_done(self, record: RoundRecord) -> None:
-        spent, exchanged = self._clock.train(), self._exchanged()
-        seconds, reduction = (spent - self._train_before) * BILLIONTH, exchanged - self._exchanged_before
-        self._train_before, self._exchanged_before = spent, exchanged
-        done = RoundProgress(record, seconds, reduction, stages=self._stages() if self._profile else None)
+        if self._passed:
+            (seconds, stages), reduction = self._passed.pop(), 0.0
+        else:
+            spent, exchanged = self._clock.train(), self._exchanged()
+            seconds, reduction = (spent - self._train_before) * BILLIONTH, exchanged - self._exchanged_before
+            self._train_before, self._exchanged_before = spent, exchanged
+            stages = self._stages() if self._profile else None
+        done = RoundProgress(record, seconds, reduction, stages=stages)
         self.rounds.append(done)
         if self._reports:
             self._progress.rounds_done([done])
+
+    def passed(self, nanoseconds: Sequence[int]) -> None:
+        """Rounds share the time since the last report, which includes that of the records of those before them, as they
+        do the time in kernels."""
+        spent = self._clock.train()
+        seconds = (spent - self._train_before) * BILLIONTH
+        self._train_before = spent
+        stages = self._stages() if self._profile else None
+        whole, n_rounds = sum(nanoseconds), len(nanoseconds)
+        shares = [each / whole if whole else 1.0 / n_rounds for each in nanoseconds]
+        self._passed = [
+            (seconds * share, stages and {name: part * share for name, part in stages.items()})
+            for share in reversed(shares)
+        ]
 
     def _stages(self) -> dict[str, float]:
         """Where the time since the last call went."""

@@ -14,7 +14,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.kernel_times import HISTOGRAMS, KERNELS, N_TIMES, NO_CLOCK, PARTITION, SEARCH, KernelClock, new_times
+from boost_core.kernel_times import (
+    HISTOGRAMS,
+    KERNELS,
+    N_TIMES,
+    NO_CLOCK,
+    PARTITION,
+    SEARCH,
+    UPDATE,
+    WEIGHTS,
+    KernelClock,
+    new_times,
+)
 from boost_core.records import Phase
 
 READ, BIN, COMPILE = "read", "bin", "compile"
@@ -40,9 +51,14 @@ ROUND_STAGES = (
 STAGES = (READ, BIN, COMPILE, *ROUND_STAGES, Phase.VALIDATE.value)
 PHASES = (READ, BIN, COMPILE, "train", Phase.VALIDATE.value)  # what an answer's `seconds` tells apart
 PLACES = {name: place for place, name in enumerate(STAGES)}
-INSIDE = tuple(
-    (PLACES[name], entry) for name, entry in (("histograms", HISTOGRAMS), ("search", SEARCH), ("partition", PARTITION))
-)
+_INSIDE = {
+    "histograms": HISTOGRAMS,
+    "search": SEARCH,
+    "partition": PARTITION,
+    Phase.UPDATE.value: UPDATE,
+    Phase.WEIGHTS.value: WEIGHTS,
+}
+INSIDE = tuple((PLACES[name], entry) for name, entry in _INSIDE.items())
 FIRST, LAST = PLACES[ROUND_STAGES[0]], PLACES[ROUND_STAGES[-1]] + 1
 OF_ROUNDS = frozenset(ROUND_STAGES)
 # Of counts of a clock: after times in kernels (kernel_times.py) those in exchanges, if there are any.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Integers, Problem
+from boost_core.algorithms.base import Integers, Pace, Paced, Problem
 from boost_core.algorithms.delegating import Delegating
 from boost_core.algorithms.exponential_columns import Columns, ExponentialColumns, one_against_rest
 from boost_core.algorithms.exponential_sets import SetColumns, SetVotes, set_form
@@ -14,6 +14,7 @@ from boost_core.algorithms.set_weights import hamming_factor, set_weights
 from boost_core.algorithms.vote_form import vote_form, wants_columns
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
+from boost_core.scores import Scores
 
 
 def initial_weights(kind: str, class_counts: Integers) -> InitialWeights:
@@ -102,6 +103,10 @@ class AdaBoostMH(Delegating):
             super().__init__(ExponentialColumns(problem, Columns(code, initial), factor), factor)
         else:
             super().__init__(vote_form(problem.labels, initial, problem), factor)
+
+    def pace(self, scores: Scores, peaks: Integers) -> Pace | None:
+        """See algorithms.base.Paced."""
+        return self._form.pace(scores, peaks) if isinstance(self._form, Paced) else None
 
     @staticmethod
     def refusal(n_classes: int) -> str | None:

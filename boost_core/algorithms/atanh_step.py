@@ -1,12 +1,14 @@
 """The step rule alpha = artanh(edge) on exact integers, with its caps (Freund & Schapire 1997)."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from boost_core import ieee_math
-from boost_core.algorithms.base import Step
+from boost_core.algorithms.base import Step, step_units
 from boost_core.model import SCORE_UNITS
+from boost_core.objective import implements
 from boost_core.records import StopReason
 
 ALPHA_CAP = 12.0  # step of a weak learner without error, whose artanh is infinite
@@ -38,6 +40,25 @@ def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) ->
     ln_factor = max(0.5 * (ln_right + ln_wrong) - ln_all, CAPPED_LN_FACTOR)
     alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
     return make_step(edge, alpha, ln_factor, math.log1p(n_cells / (normaliser - value)), share=share)
+
+
+class Atanh(NamedTuple):
+    """The same rule for kernels; share: as in make_step."""
+
+    share: float
+
+
+ATANH = Atanh(1.0)
+
+
+@implements(step_units, Atanh)
+def _step_units(rule, value, normaliser):  # type: ignore[no-untyped-def]
+    """The multiplier of atanh_step, 0 where that is refused or the edge is 1."""
+    if value <= 0 or value >= normaliser:
+        return np.int64(0)
+    right, wrong = ieee_math.log(np.float64(normaliser + value)), ieee_math.log(np.float64(normaliser - value))
+    alpha = min(0.5 * (right - wrong), ALPHA_CAP)
+    return max(ieee_math.round_half_even(alpha * rule.share * (1 << SCORE_UNITS)), np.int64(0))
 
 
 def make_step(

@@ -1,6 +1,6 @@
 """What the loop asks of an algorithm."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -11,7 +11,8 @@ from boost_core.collective import Alone, Collective
 from boost_core.config import Choice
 from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix
+from boost_core.gain_matrix import GainMatrix, channel_sums
+from boost_core.objective import implementation
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
 from boost_core.records import StopReason
@@ -70,6 +71,10 @@ class Gains(NamedTuple):
     totals: Integers
     shift: int
     sums: Integers | None = None
+
+    def own_sums(self, team: Team) -> Integers:
+        """Of the matrix's channels and rows on this member, taken now if they were not before."""
+        return channel_sums(self.matrix, team) if self.sums is None else self.sums
 
 
 class Step(NamedTuple):
@@ -161,6 +166,37 @@ class Algorithm(Protocol):
 
     def taken(self, fitted: Fitted, step: Step) -> None:
         """The step was taken: what the algorithm itself keeps about its rows changes now."""
+
+
+class Pace(NamedTuple):
+    """What kernels need to go from round to round by themselves (stretch.py).
+
+    filling: what share_out is given to make the next gains, once peaks are there; found: int64, what it leaves, of
+    which the sum of absolute gains, int64 [1], and the channels' sums are views; rule: a value of a type for which
+    step_units is implemented; told: the gains, of which only the last ones are in the matrix, from a copy of `found`.
+    """
+
+    filling: tuple[Any, ...]
+    found: Integers
+    total: Integers
+    sums: Integers
+    rule: Any
+    told: Callable[[Integers], Gains]
+
+
+def step_units(rule: Any, *arguments: Any) -> Any:
+    """(value, total) -> the multiplier, in score units, of a weak learner worth `value` at gains whose absolute sum is
+    total, as `step` gives it; 0: this step is for the loop. Implemented for a type of rule (objective.implements)."""
+    return implementation(step_units, type(rule))(rule, *arguments)
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """An algorithm whose rounds kernels can run by themselves: it takes one step for all labels, needs no outcomes and
+    keeps nothing but the scores."""
+
+    def pace(self, scores: Scores, peaks: Integers) -> Pace | None:
+        """peaks: where those of the scores will be; None: not with these rows or this weak learner."""
 
 
 @runtime_checkable

@@ -104,3 +104,6 @@ class ExponentialOdds(ExponentialVotes):
             perfect=fitted.value == total,
             refused=None if moved and edge > 0 else StopReason.ALPHA_ZERO if edge > 0 else StopReason.EDGE_ZERO,
         )
+
+    def pace(self, scores: Scores, peaks: Integers) -> None:
+        """The steps need outcomes."""

@@ -95,6 +95,9 @@ class SetVotes(ExponentialVotes):
         n_rows = self._sets.shape[0]
         return self._weighed(scale, shift, sum(self._team.over(n_rows, 8 * self._sets.size, part)))
 
+    def pace(self, scores: Scores, peaks: Integers) -> None:
+        """Scores of label sets are not watched."""
+
 
 class SetOdds(ExponentialOdds, SetVotes):
     """Real-valued leaves: the votes' gains are those of label sets."""

@@ -8,15 +8,15 @@ weights never underflow: what is tiny against the greatest weight rounds to a ga
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.algorithms.atanh_step import atanh_step
-from boost_core.algorithms.base import Gains, Integers, Problem, Step
-from boost_core.crew import do_part, join_parts
+from boost_core.algorithms.atanh_step import ATANH, atanh_step
+from boost_core.algorithms.base import Gains, Integers, Pace, Problem, Step
+from boost_core.crew import do_part, join_parts, share_out
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, add_lanes, lanes_for, width_of
@@ -221,14 +221,31 @@ class ExponentialVotes:
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
+        share_out(*self._filling(scores, peaks))
+        found = self._found[0]
+        if self._copies is None:
+            return self._told(found)
+        shift, scale, total = found[:SUMS].tolist()
+        return self._weighed(scale, shift, total)
+
+    def _filling(self, scores: Scores, peaks: Integers) -> tuple[Any, ...]:
+        """What share_out is given."""
         values, initial, found = self._values, self._initial, self._found
         task = _Fill(scores.values, self._targets, peaks, initial, self._limits, values, self._lanes, found)
-        self._team.share(task, values.shape[0], self._work)
-        shift, scale, total = found[0, :SUMS].tolist()
-        if self._copies is None:
-            matrix = GainMatrix(values, self.n_columns, scale, total, self._reading)
-            return Gains(matrix, found[0, TOTAL:SUMS], shift, found[0, SUMS : SUMS + self.n_columns + 1])
-        return self._weighed(scale, shift, total)
+        return self._team.sharing(task, values.shape[0], self._work)
+
+    def _told(self, found: Integers) -> Gains:
+        """The gains of which _Fill found this."""
+        shift, scale, total = found[:SUMS].tolist()
+        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
+        return Gains(matrix, found[TOTAL:SUMS], shift, found[SUMS : SUMS + self.n_columns + 1])
+
+    def pace(self, scores: Scores, peaks: Integers) -> Pace | None:
+        """See algorithms.base.Paced."""
+        if self._copies is not None or self._reading is not Reading.TOGETHER:
+            return None
+        found, filling = self._found[0], self._filling(scores, peaks)
+        return Pace(filling, found, found[TOTAL:SUMS], found[SUMS : SUMS + self.n_columns + 1], ATANH, self._told)
 
     def _weighed(self, scale: int, shift: int, total: int) -> Gains:
         """Gains of self._values, whose sum is total, once rows count as often as their copies."""

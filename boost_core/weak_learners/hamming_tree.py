@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix, Reading
-from boost_core.growth import Grower
+from boost_core.growth import Grower, Growth
 from boost_core.parameters import Parameter
 from boost_core.weak_learners.apart import TreesApart
 from boost_core.weak_learners.limits import LIMITS, limits
@@ -38,6 +38,11 @@ class HammingTree:
     def fit(self, gains: GainMatrix, sums: Integers) -> Fitted:
         if gains.reading is Reading.APART:
             return TreesApart(self._grower, self._objective, self._limits).fit(gains, sums)
-        max_leaves, max_depth = self._limits
-        tree = self._grower.grow(self._objective, gains, sums, max_leaves, gains.n_channels, max_depth)
+        objective, max_leaves, n_outputs, max_depth = self.growth(gains.n_channels)
+        tree = self._grower.grow(objective, gains, sums, max_leaves, n_outputs, max_depth)
         return one_tree(tree, Speech.VOTES)
+
+    def growth(self, n_channels: int) -> Growth:
+        """See weak_learners.base.OneTree."""
+        max_leaves, max_depth = self._limits
+        return Growth(self._objective, max_leaves, n_channels, max_depth)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix, Reading
-from boost_core.growth import Grower
+from boost_core.growth import Grower, Growth
 from boost_core.parameters import Parameter
 from boost_core.weak_learners.apart import StumpsApart
 from boost_core.weak_learners.votes import Votes
@@ -29,3 +29,7 @@ class Stump:
             return self._apart.fit(gains, sums)
         tree = self._grower.grow(self._objective, gains, sums, 2, gains.n_channels)
         return one_tree(tree, Speech.VOTES)
+
+    def growth(self, n_channels: int) -> Growth:
+        """See weak_learners.base.OneTree."""
+        return Growth(self._objective, 2, n_channels)

@@ -1,5 +1,6 @@
 """The clock of stages: time is charged once, what kernels and exchanges say goes to their own stages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,13 +8,14 @@ import pytest
 
 from boost_core.catalogue import resolve_config
 from boost_core.jit import JIT_DISABLED, kernel
-from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, new_times, read_clock
+from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, UPDATE, WEIGHTS, new_times, read_clock
 from boost_core.records import Phase
 from tests.workers.parquet_tables import write
 from workers import binner, stages
 from workers.data_plan import DataRequest, plan_data
 from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob, TrainingOutcome
+from workers.observer import TrainingObserver
 from workers.stages import MOST_MARKS, PLACES, ROUND_STAGES, STAGES, Clock, Stages, kernel_clock
 
 
@@ -56,6 +58,18 @@ def test_kernels_and_exchanges_are_taken_out_of_the_stage_they_happen_in(now: li
     assert found.less(found) == Stages()
 
 
+def test_kernels_that_run_whole_rounds_tell_their_stages(now: list[int]) -> None:
+    times, clock = new_times(), Clock()
+    clock.watch(times, None)
+    clock.enter(Phase.GROWING)
+    times[[KERNELS, HISTOGRAMS, UPDATE, WEIGHTS]] = 900, 300, 200, 150
+    now[0] = 1_000
+    found = clock.stages()
+    spent = {name: round(1e9 * found.seconds[place]) for name, place in PLACES.items() if found.seconds[place]}
+    assert spent == {"growing": 350, "histograms": 300, "update": 200, "weights": 150}
+    assert round(1e9 * found.outside_kernels) == round(1e9 * found.outside("growing")) == 100
+
+
 def test_as_many_rounds_as_there_are_add_up(now: list[int]) -> None:
     """Stages are charged many at once; the time of rounds is told after each."""
     times, talking, clock = new_times(), Talking(), Clock()
@@ -78,11 +92,12 @@ def test_as_many_rounds_as_there_are_add_up(now: list[int]) -> None:
     assert round(1e9 * found.outside("growing")) == 4 * n_rounds
 
 
-def trained(folder: Path, profile: bool, threads: int = 2) -> TrainingOutcome:
+def trained(folder: Path, profile: bool, threads: int = 2, valid: bool = True) -> TrainingOutcome:
     random = np.random.default_rng(0)
     columns = {f"x{j}": random.integers(0, 9, 400).tolist() for j in range(4)}
     write(folder / "t.parquet", {**columns, "label": random.integers(0, 3, 400).tolist()})
-    plan = plan_data(DataRequest((str(folder / "t.parquet"),), (str(folder / "t.parquet"),), "label"))
+    path = str(folder / "t.parquet")
+    plan = plan_data(DataRequest((path,), (path,) if valid else None, "label"))
     learner = {"kind": "hamming_tree", "max_leaves": 4}
     config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": learner}, "rounds": 6})
     return train_in_process(TrainingJob("stages", 1, plan, config, threads, profile=profile), NoProgress())
@@ -111,8 +126,12 @@ def found_in(found: Stages):  # type: ignore[no-untyped-def]
     return lambda name: found.seconds[PLACES[name]]
 
 
-def test_every_round_tells_its_stages_where_that_is_asked_for(tmp_path: Path) -> None:
-    asked, not_asked = trained(tmp_path, profile=True), trained(tmp_path, profile=False)
+@pytest.mark.parametrize("valid", [True, False])
+def test_every_round_tells_its_stages_where_that_is_asked_for(tmp_path: Path, valid: bool) -> None:
+    """valid: without validation kernels run all rounds by themselves, and tell of them together."""
+    asked, not_asked = (trained(tmp_path, profile, valid=valid) for profile in (True, False))
+    assert all(each.seconds > 0 for each in (*asked.rounds, *not_asked.rounds))
+    assert sum(each.seconds for each in asked.rounds) <= asked.seconds["train"]
     assert all(each.stages is None for each in not_asked.rounds)
     for each in asked.rounds:
         assert each.stages is not None
@@ -120,6 +139,23 @@ def test_every_round_tells_its_stages_where_that_is_asked_for(tmp_path: Path) ->
         assert sum(own.values()) == pytest.approx(each.seconds, rel=1e-3, abs=1e-4)
         assert 0 <= each.stages["outside_kernels"] <= each.seconds + 1e-4
     assert asked.model.forest.payload.tobytes() == not_asked.model.forest.payload.tobytes()
+
+
+def test_rounds_of_a_stretch_share_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what each took in kernels, as far as they know."""
+    passed = TrainingObserver.passed
+
+    def say(observer: TrainingObserver, nanoseconds: Sequence[int]) -> None:
+        made_up = [[3, 1, 0, 2, 2], [0] * 5][len(told)]
+        told.append(len(nanoseconds))
+        passed(observer, made_up)
+
+    told: list[int] = []
+    monkeypatch.setattr(TrainingObserver, "passed", say)
+    for shares in ([3, 1, 0, 2, 2], [1] * 5):
+        seconds = [each.seconds for each in trained(tmp_path, profile=False, valid=False).rounds[1:]]
+        assert seconds == pytest.approx([sum(seconds) * share / sum(shares) for share in shares])
+    assert told == [5, 5]
 
 
 @pytest.mark.skipif(kernel_clock().address == 0, reason="kernels have no clock here")
