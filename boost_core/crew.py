@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
-from boost_core.intrinsics import exchange, fetch_add, load_shared, yield_processor
+from boost_core.intrinsics import exchange, fetch_add, load_shared, pause, yield_processor
 from boost_core.jit import bare_kernel, kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.native_calls import LEADER, borrowed, call_address, call_of, replace_if
@@ -87,6 +87,7 @@ def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
     spins = 0
     while load_shared(crew, FINISHED) < n_blocks:
         spins += 1
+        pause()
         if spins > PATIENCE:
             yield_processor()
 

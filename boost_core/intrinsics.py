@@ -6,6 +6,7 @@ docs/performance.md). The lanes are the types of a tuple, hence part of a kernel
 """
 
 import os
+import platform
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -194,6 +195,20 @@ def _yield_compiled(typingctx: Any) -> Any:
     return types.void(), codegen
 
 
+def _pause_compiled(typingctx: Any) -> Any:
+    """Wait a moment (some 20 to 50 ns) in a loop that looks for another thread, and leave the processor's units to a
+    thread that shares its core."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if platform.machine() in ("x86_64", "AMD64"):
+            declared = ir.FunctionType(ir.VoidType(), [])
+            function: Any = cgutils.get_or_insert_function  # without types in Numba
+            builder.call(function(builder.module, declared, "llvm.x86.sse2.pause"), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
 def _call_clock_compiled(typingctx: Any, address: Any, number: Any) -> Any:
     """Nanoseconds by the function at an address, int (int number, int64 [2] *seconds_and_nanoseconds); 0 where the
     address is 0."""
@@ -247,6 +262,10 @@ def _from_bits_plain(bits: int) -> float:
     return float(np.int64(bits).view(np.float64))
 
 
+def _pause_plain() -> None:
+    """Nobody shares."""
+
+
 width_of: Any = _width_plain if JIT_DISABLED else intrinsic(_width_compiled)
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
 prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
@@ -258,3 +277,4 @@ exchange: Any = _exchange_plain if JIT_DISABLED else intrinsic(_atomic("xchg", "
 load_shared: Any = _load_shared_plain if JIT_DISABLED else intrinsic(_load_shared_compiled)
 call_clock: Any = _call_clock_plain if JIT_DISABLED else intrinsic(_call_clock_compiled)
 yield_processor: Any = _yield_plain if JIT_DISABLED else intrinsic(_yield_compiled)
+pause: Any = _pause_plain if JIT_DISABLED else intrinsic(_pause_compiled)

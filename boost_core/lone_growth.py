@@ -16,7 +16,7 @@ from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finis
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_next, start_search
 from boost_core.gain_matrix import absolute_sum
-from boost_core.intrinsics import width_of
+from boost_core.intrinsics import pause, width_of
 from boost_core.jit import bare_kernel, bare_step, inlined_step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import LEADER, call_address, call_of
@@ -113,6 +113,7 @@ def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, 
         block = claim(crew, n_blocks, first)
         if block == NOTHING:
             idle += 1
+            pause()
         else:
             idle = 0
             _do_block(block, edges, objective, table, gains, work, times, tree, lanes)

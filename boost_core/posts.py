@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
-from boost_core.intrinsics import exchange, load_shared, yield_processor
+from boost_core.intrinsics import exchange, load_shared, pause, yield_processor
 from boost_core.jit import bare_kernel, bare_step
 from boost_core.native_calls import call_address, replace_if
 
@@ -25,9 +25,9 @@ POST = 16  # entries of a helper: two cache lines, as processors fetch them in p
 STATE, ADDRESS, CONTEXT, HELD = range(4)
 AWAY, CALLED, EXPECTED, WAITING, INVITED, INSIDE = range(6)
 # How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
-LOOKS, LOOKS_A_YIELD = 100_000, 64
-# Looks (some ns each) before a waiting leader offers its processor to others, and before a helper without work leaves.
-PATIENCE = 2_000
+LOOKS, LOOKS_A_YIELD = 20_000, 16
+# Looks (some 20 to 50 ns each) before a waiting leader offers its processor to others, and before a helper without work leaves.
+PATIENCE = 400
 
 
 def new_posts(n_helpers: int) -> NDArray[np.int64]:
@@ -67,6 +67,7 @@ def withdraw(posts):  # type: ignore[no-untyped-def]
             looks = 0
             while load_shared(posts, at + STATE) == INSIDE:
                 looks += 1
+                pause()
                 if looks > PATIENCE:
                     yield_processor()
 
@@ -103,6 +104,7 @@ def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
         wanted = load_shared(bell, 0) != heard
         while not wanted and looks < LOOKS and load_shared(posts, at + STATE) != INVITED:
             looks += 1
+            pause()
             if looks % LOOKS_A_YIELD == 0:
                 yield_processor()
                 wanted = load_shared(bell, 0) != heard

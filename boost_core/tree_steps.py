@@ -112,4 +112,4 @@ def name_leaves(tree, order, leaf_of_row):  # type: ignore[no-untyped-def]
     for leaf in range(tree.counts[N_LEAVES]):
         tree.counts[WORTH] += tree.values[leaf]
         for k in range(tree.segments[leaf, 0], tree.segments[leaf, 1]):
-            leaf_of_row[order[k]] = np.int32(leaf)
+            leaf_of_row[np.uint64(order[np.uint64(k)])] = np.int32(leaf)  # unsigned: see cut.divide
