@@ -26,7 +26,8 @@ STATE, ADDRESS, CONTEXT, HELD = range(4)
 AWAY, CALLED, EXPECTED, WAITING, INVITED, INSIDE = range(6)
 # How often a helper looks for an invitation before it goes: 0.6 ms, as a round's kernels are some 0.1 ms apart.
 LOOKS, LOOKS_A_YIELD = 20_000, 16
-# Looks (some 20 to 50 ns each) before a waiting leader offers its processor to others, and before a helper without work leaves.
+# Looks, some 20 to 50 ns each, before a waiting leader offers its processor to others, and before a helper without work
+# leaves.
 PATIENCE = 400
 
 
