@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, NO_CUT, VALUE
+from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, VALUE
 from boost_core.jit import JIT_DISABLED, bare_kernel, bare_step, inner
 from boost_core.objective import cut_value, has, set_floors
 from boost_core.row_vectors import EXCESS, add_row, scan_bins
@@ -168,28 +168,17 @@ def room_for_search(n_padded: int) -> tuple[int, int]:
 
 @bare_step
 def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  # type: ignore[no-untyped-def]
-    """Best cut of feature j and of those before it (best: IN/OUT); arguments as below and of search_feature."""
+    """Best cut of feature j and of those before it: the first one of the greatest value.
+
+    hist int64 [n_bins, padded], its first row being bin layout[3] of all features; layout = (bin_start, n_thresholds,
+    has_missing, first bin); best: IN/OUT [RECORD_FIELDS], its value NO_CUT before any feature; see search_feature.
+    """
     bin_start, n_thresholds, has_missing, origin = layout
     before = best[VALUE]
     part = hist[bin_start[j] - origin : bin_start[j + 1] - origin]
     search_feature(objective, value, part, sums, n_thresholds[j], has_missing[j], sides, excess, best)
     if best[VALUE] > before:
         best[FEATURE] = j
-
-
-@bare_kernel
-def search_features(objective, hist, sums, layout, features, room, best):  # type: ignore[no-untyped-def]
-    """Best cut of some features: the first one of the greatest value.
-
-    hist int64 [n_bins, padded], its first row being bin layout[3] of all features; sums [n_channels + 1];
-    layout = (bin_start, n_thresholds, has_missing, first bin); features: in order; room: int64 of the shape
-    room_for_search; best: OUT [RECORD_FIELDS].
-    """
-    best[VALUE] = NO_CUT
-    sides, excess = (room[0], room[1]), (room[2], room[3])
-    value = start_search(objective, sums, hist.shape[1], sides)
-    for j in features:
-        search_next(objective, value, hist, sums, layout, j, sides, excess, best)
 
 
 @bare_kernel

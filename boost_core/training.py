@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Redraws, Step
+from boost_core.algorithms.base import NO_OUTCOMES, Algorithm, Decoded, Gains, MaybeSparse, Redraws, Step
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
@@ -50,7 +50,6 @@ __all__ = ["LN_TOLERANCE", "TrainingResult", "train"]
 Integers = NDArray[np.int64]
 # How far ln loss may move from its bound in a round by rounding, besides what a step's own slack says.
 LN_TOLERANCE = 1e-7
-NO_OUTCOMES = np.empty(0, np.int64)
 
 
 def train(

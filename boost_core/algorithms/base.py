@@ -21,6 +21,7 @@ from boost_core.shard import RowRange
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
+NO_OUTCOMES = np.empty(0, np.int64)  # where the edge is all that a step needs
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ATANH, atanh_step
-from boost_core.algorithms.base import Gains, Integers, Pace, Problem, Step
+from boost_core.algorithms.base import NO_OUTCOMES, Gains, Integers, Pace, Problem, Step
 from boost_core.crew import do_part, join_parts, share_out
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
@@ -28,7 +28,6 @@ from boost_core.scores import NO_PAIR, UNIT, Scores
 from boost_core.weight_vectors import weigh_scores
 
 Floats = NDArray[np.float64]
-NO_OUTCOMES = np.empty(0, np.int64)
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
 LN2 = 0.6931471805599453

@@ -250,7 +250,7 @@ def test_a_child_compiles_weak_learners_beside_the_rest(tmp_path: Path):
     (phases, compiled), (later, found) = (json.loads(each.stdout) for each in runs)
     assert phases == later == ALONE
     assert "share_out" in compiled
-    assert not {"grow", "add_rows", "search_features"} & set(compiled)
+    assert not {"grow", "add_rows", "search_next"} & set(compiled)
     assert found == []
 
 

@@ -20,7 +20,7 @@ from boost_core.cut import (
     partition,
     slice_features,
 )
-from boost_core.cut_search import left_sums, room_for_search, search_features
+from boost_core.cut_search import left_sums, room_for_search, search_next, start_search
 from boost_core.gain_matrix import channel_sums
 from boost_core.gang_steps import new_frontier, note, settle
 from boost_core.histogram import HistogramBuilder
@@ -47,6 +47,16 @@ def value_leaves(objective, left, right, payloads):
     return set_leaves(objective, left, right, left.shape[0] - 1, payloads[0], payloads[1])
 
 
+@kernel
+def search_all(objective, hist, sums, layout, features, room, best):
+    """best (OUT): of some features, in order."""
+    best[VALUE] = NO_CUT
+    sides, excess = (room[0], room[1]), (room[2], room[3])
+    value = start_search(objective, sums, hist.shape[1], sides)
+    for j in features:
+        search_next(objective, value, hist, sums, layout, j, sides, excess, best)
+
+
 def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator]:
     """Small gains and few bins: equal values are common."""
     random = np.random.default_rng(seed)
@@ -69,7 +79,7 @@ def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlic
     layout = (binning.bin_start, binning.n_thresholds, binning.has_missing, origin)
     record = np.zeros(RECORD_FIELDS + len(sums), np.int64)
     room = np.empty(room_for_search(own.shape[1]), np.int64)
-    search_features(Votes(free), own, sums, layout, np.arange(*slices.own), room, record[:RECORD_FIELDS])
+    search_all(Votes(free), own, sums, layout, np.arange(*slices.own), room, record[:RECORD_FIELDS])
     if record[VALUE] != NO_CUT:
         left_sums(own, layout, record, record[RECORD_FIELDS:])
     return record
