@@ -8,6 +8,7 @@ tls://host:port   one that talks to members with its certificates only (tls.py)
 import asyncio
 import logging
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from types import TracebackType
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
+from distributed.comm.addressing import parse_host_port
 from distributed.comm.core import connect as comm_connect
 from distributed.security import Security
 
@@ -24,6 +26,7 @@ from workers.tls import security
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 10.0
+RETRY_SECONDS = 0.1  # between two attempts to reach a scheduler that does not listen
 # Some time after a worker was lost Dask looks whether it is there, and if not it ends the nanny that would bring it
 # back: a worker that starts slowly, or has just died again, would be gone for good. It reads the setting at every loss.
 NEVER_GIVE_UP = {"distributed.deploy.lost-worker-timeout": "10000 hours"}
@@ -98,11 +101,29 @@ def start_local(n_workers: int, stack: ExitStack) -> Client:
 async def answers(address: str, seconds: float, members: Security | None) -> None:
     """Errors: OSError, TimeoutError unless a Dask server answers.
 
-    Asked first, because a client would wait for ever for a listener that accepts it and says nothing.
+    Asked first, because a client would wait for ever for a listener that accepts it and says nothing. And asked often:
+    Dask's own attempts come to lie a second and more apart, which a job would wait whose scheduler is back.
     """
     arguments = members.get_connection_args("client") if members else {}
-    comm = await asyncio.wait_for(comm_connect(address, timeout=seconds, **arguments), seconds)
-    await comm.close()
+    async with asyncio.timeout(seconds):
+        await listens(*parse_host_port(address.partition("://")[2]), seconds)
+        comm = await comm_connect(address, timeout=seconds, **arguments)
+        await comm.close()
+
+
+async def listens(host: str, port: int, seconds: float) -> None:
+    """Comes back as soon as somebody accepts connections there. Errors: OSError says why nobody did so long."""
+    until = time.monotonic() + seconds - RETRY_SECONDS
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            if time.monotonic() >= until:
+                raise
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            writer.close()
+            return
 
 
 def reach(target: str, seconds: float, stack: ExitStack, members: Security | None) -> Client:

@@ -6,7 +6,7 @@ to return.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from boost_core.errors import BoostError
 from workers.errors import TrainingFailed, WorkersError
 
 GRACE_SECONDS = 1.0  # for answers of which each has its own limit
+DOUBT_SECONDS = 0.25  # for a worker that did not answer just before: it is asked, and hardly waited for
 
 
 class SchedulerLost(TrainingFailed):
@@ -111,18 +112,23 @@ def describe(client: Client) -> str:
 
 
 def call_workers(
-    client: Client, function: Callable[..., Any], workers: Sequence[str], *arguments: Any, seconds: float
+    client: Client,
+    function: Callable[..., Any],
+    workers: Sequence[str],
+    *arguments: Any,
+    seconds: float,
+    doubted: Collection[str] = (),
 ) -> dict[str, Any]:
     """function(*arguments, dask_worker=...) on each of the workers at once, on their event loops.
 
     Returns what each answered, or the exception that came instead: its own, TimeoutError if it was silent for
-    so many seconds, OSError if it could not be reached.
+    so many seconds, OSError if it could not be reached. Who is doubted has DOUBT_SECONDS at most.
     """
 
     begun: list[Coroutine[Any, Any, Any]] = []
 
     async def call(worker: str) -> Any:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(min(seconds, DOUBT_SECONDS) if worker in doubted else seconds):
             return (await client.run(function, *arguments, workers=[worker], on_error="return"))[worker]
 
     async def call_all() -> list[Any]:

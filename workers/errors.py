@@ -15,6 +15,7 @@ WorkersError
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 Location = tuple[str | int, ...]
 
@@ -68,15 +69,29 @@ class CheckpointsUnavailable(TrainingFailed):
     """Where checkpoints are kept cannot be read now, so nobody knows from where the job goes on."""
 
 
+@dataclass(frozen=True)
+class Loss:
+    """What a gang lost, by addresses of workers. workers: whose members died, failed, or had said nothing to the end.
+
+    silent: that did not answer even when they were told to end. suspects: of whom others complain, which need not be
+    lost. noticed: the first sign of trouble, on the driver's time.monotonic().
+    """
+
+    workers: tuple[str, ...]
+    noticed: float
+    silent: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+
+
 class GangBroken(TrainingFailed):
     """Members died, fell silent, or failed in a way that may not come again.
 
-    lost: addresses of their workers. suspects: of those that others complain about, which need not be lost.
+    loss: who is lost, and since when.
     """
 
-    def __init__(self, message: str, lost: Sequence[str] = (), suspects: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, loss: Loss) -> None:
         super().__init__(message)
-        self.lost, self.suspects = tuple(lost), tuple(suspects)
+        self.loss = loss
 
-    def __reduce__(self) -> tuple[type["GangBroken"], tuple[str, tuple[str, ...], tuple[str, ...]]]:
-        return type(self), (str(self), self.lost, self.suspects)
+    def __reduce__(self) -> tuple[type["GangBroken"], tuple[str, Loss]]:
+        return type(self), (str(self), self.loss)

@@ -30,6 +30,8 @@ from workers.roster import Roster, new_secret
 from workers.untrained import untrained
 
 CANCEL_SECONDS = 5.0
+# Of the deadline: members' waits begin when their own part of a round is done, and what they say of it travels.
+WAITING = 0.95
 PRIORITY = 100  # before other tasks that wait for a thread: all members wait for the one that waits
 
 
@@ -37,13 +39,13 @@ PRIORITY = 100  # before other tasks that wait for a thread: all members wait fo
 class GangSettings:
     """How long a gang waits, in seconds, and how rows are dealt.
 
-    deadline_seconds: for the other members within a round. prepare_seconds: before the first round, while
-    members read, bin and compile. connect_seconds: until all members have begun and found each other.
-    lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
+    deadline_seconds: until a member that falls silent within a round is noticed. prepare_seconds: the same before the
+    first round, while members read, bin and compile. connect_seconds: until all members have begun and found each
+    other. lease_seconds: for busy or missing workers. shuffle_seed: deal row ranges at random; idle: ranks that get no
     rows (neither changes the model). member: what members run, to be imported on the worker. recoveries: how often a
-    gang that lost members is formed again; settle_seconds: how long it then waits for replacements before it goes on
-    with those that are left, `fewest` of them at least. only: the addresses that the first gang is formed of (empty:
-    any may be), for which it waits place_seconds.
+    gang that lost members is formed again; settle_seconds: how long after the break it waits for replacements before it
+    goes on with those that are left, `fewest` of them at least. only: the addresses that the first gang is formed of
+    (empty: any may be), for which it waits place_seconds.
     """
 
     deadline_seconds: float = 30.0
@@ -54,7 +56,7 @@ class GangSettings:
     idle: tuple[int, ...] = ()
     member: str = "workers.member:run_member"
     recoveries: int = 100
-    settle_seconds: float = 4.0
+    settle_seconds: float = 3.5
     fewest: int = 1
     only: tuple[str, ...] = ()
     place_seconds: float = 5.0
@@ -116,8 +118,9 @@ def _wanted(job: TrainingJob, plan: Plan, progress: Progress, settings: GangSett
         given_up=progress.cancel_requested,
         first=tuple(plan.remains.held),
         avoid=plan.avoid,
+        doubted=plan.doubted,
         only=settings.only if placed else (),
-        settle_seconds=None if plan.first else settings.settle_seconds,
+        settles_at=None if plan.first else plan.noticed + settings.settle_seconds,
         fewest=settings.fewest,
     )
 
@@ -130,7 +133,7 @@ def make_tickets(job: TrainingJob, held: Held, settings: GangSettings, plan: Pla
         Ticket(
             assignment=replace(assignment, resume=plan.remains.resume),
             roster=roster,
-            deadlines=Deadlines(settings.deadline_seconds, settings.prepare_seconds),
+            deadlines=Deadlines(WAITING * settings.deadline_seconds, settings.prepare_seconds),
             connect_seconds=settings.connect_seconds,
             function=settings.member,
             key=f"{name}-{assignment.rank}",

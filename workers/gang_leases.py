@@ -1,5 +1,6 @@
 """Getting workers for a gang: all that are needed, or none; and giving them back."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ SURVEY_SECONDS = 2.0  # a worker that does not say in this time who holds it is 
 CALL_SECONDS = 10.0
 GIVE_BACK_SECONDS = 0.5  # the scheduler delivers the call later too, so only the usual answer is waited for
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts; doubled each time
+SETTLING_PAUSE = 0.25  # the longest while a gang that broke waits for replacements
 
 
 class GivenUp(Exception):
@@ -31,7 +33,8 @@ class Wanted:
 
     lapse_seconds: how long a lease lives without a member. given_up: asked while waiting. first: addresses that are
     taken before others; avoid: that are not taken at all; only: no others are taken (empty: any may be);
-    settle_seconds: after which fewer will do, but not fewer than `fewest` (None: they never do).
+    doubted: did not answer lately; settles_at: time.monotonic() after which fewer will do, but not fewer than `fewest`
+    (None: they never do).
     """
 
     job_id: str
@@ -43,7 +46,8 @@ class Wanted:
     first: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
-    settle_seconds: float | None = None
+    doubted: tuple[str, ...] = ()
+    settles_at: float | None = None
     fewest: int = 1
 
     def accepts(self, worker: WorkerNews) -> bool:
@@ -88,32 +92,32 @@ def hold_workers(client: Client, wanted: Wanted) -> Iterator[Held]:
 
 def wait_for_workers(client: Client, wanted: Wanted) -> Held:
     """Try until the leases are there or the time is over."""
-    began = time.monotonic()
-    until = began + wanted.wait_seconds
-    pause = FIRST_PAUSE
+    until = time.monotonic() + wanted.wait_seconds
+    settles_at = math.inf if wanted.settles_at is None else wanted.settles_at
+    pause, longest = FIRST_PAUSE, LONGEST_PAUSE if wanted.settles_at is None else SETTLING_PAUSE
     while True:
-        settles = wanted.settle_seconds is not None and time.monotonic() - began >= wanted.settle_seconds
-        held = try_once(client, wanted, settles)
+        settled = time.monotonic() >= settles_at
+        held = try_once(client, wanted, settled)
         if isinstance(held, Held):
             return held
         if wanted.given_up():
             raise GivenUp(held)
-        left = until - time.monotonic()
-        if left <= 0:
+        now = time.monotonic()
+        if now >= until:
             raise GangUnavailable(f"{held}; waited {wanted.wait_seconds:g} s")
-        time.sleep(min(pause, left))
-        pause = min(2 * pause, LONGEST_PAUSE)
+        time.sleep(max(0.0, min(pause, until - now, math.inf if settled else settles_at - now)))
+        pause = min(2 * pause, longest)
 
 
-def try_once(client: Client, wanted: Wanted, settles: bool = False) -> Held | str:
-    """One attempt: all leases, or none and why. settles: as many as are free will do."""
+def try_once(client: Client, wanted: Wanted, settled: bool = False) -> Held | str:
+    """One attempt: all leases, or none and why. settled: as many as are free will do."""
     known = known_workers(client, CALL_SECONDS)
     live = {address: worker for address, worker in known.items() if wanted.accepts(worker)}
     needed = wanted.n_workers or max(1, len(live))
-    holders = call_workers(client, plugin.holder, sorted(live), seconds=SURVEY_SECONDS)
+    holders = call_workers(client, plugin.holder, sorted(live), seconds=SURVEY_SECONDS, doubted=wanted.doubted)
     free = {address: live[address] for address, holder in holders.items() if holder is None}
     busy = {address: describe_holder(holder) for address, holder in holders.items() if holder is not None}
-    if settles:
+    if settled:
         needed = min(needed, max(wanted.fewest, len(free)))
     if len(free) >= needed:
         candidates = sorted(in_order(free), key=lambda worker: worker.address not in wanted.first)

@@ -9,7 +9,7 @@ The only member of a gang that freezes without dying is seen when Dask gives up 
 
 import queue
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from distributed import Client, Future, Scheduler
 from boost_core.errors import BoostError, CollectiveError, DeadlinePassed, MemberLost
 from workers import plugin
 from workers.cluster_calls import SchedulerLost, bounded, call_workers, known_workers
-from workers.errors import GangBroken, WorkersError
+from workers.errors import GangBroken, Loss, WorkersError
 from workers.gang_member import Failure, Report
 from workers.job import MemberOutcome, NoProgress, Progress
 from workers.messages import RunEnded
@@ -33,6 +33,7 @@ CALL_SECONDS = 5.0
 SILENCE_SECONDS = 30.0  # after which a scheduler that does not answer is given up
 RESULT_SECONDS = 60.0  # for fetching a member's report; that of rank 0 holds the model
 ENDING_SECONDS = 3.0  # for the other members' reports once there is trouble
+ANSWER_SECONDS = 1.0  # a worker that does not even say in this time that it was told to end is not waited for
 
 
 # What other threads tell: the rank of a member whose task has ended, or a message of the member of rank 0.
@@ -70,6 +71,8 @@ class Watch:
         self._gone: dict[int, str] = {}
         self._scheduler_lost: SchedulerLost | None = None
         self._cancelled = False
+        self._silent: list[int] = []
+        self._noticed = 0.0
         self._heard_at = time.monotonic()
         self._next_roll_call = self._heard_at + ROLL_CALL_SECONDS
 
@@ -84,6 +87,7 @@ class Watch:
             self._end_the_others()
             raise
         if self._in_trouble():
+            self._noticed = time.monotonic()
             self._end_the_others()
             raise self._verdict()
         outcomes = [report.outcome for report in self._reports.values() if report.outcome is not None]
@@ -157,14 +161,21 @@ class Watch:
                 self._gone[rank] = "died"
 
     def _end_the_others(self) -> None:
-        """Break the members that still run, and wait a bounded time for what they say."""
+        """Break the members that still run, and wait a bounded time for what those say that can be reached."""
         until = time.monotonic() + ENDING_SECONDS
-        missing = [self._gang.workers[rank] for rank in self._missing()]
-        arguments = (self._gang.job_id, self._gang.run, "another member of the gang failed")
-        if self._scheduler_lost is None:
-            call_workers(self._client, plugin.release, missing, *arguments, seconds=TICK_SECONDS)
-        while self._missing() and self._scheduler_lost is None and time.monotonic() < until:
+        self._wait(0.0)  # members notice a death by themselves: most have reported by now
+        self._call_roll()  # and who is dead could not be told
+        self._tell_the_others()
+        while set(self._missing()) - set(self._silent) and self._scheduler_lost is None and time.monotonic() < until:
             self._wait(TICK_SECONDS)
+            self._call_roll()
+
+    def _tell_the_others(self) -> None:
+        missing = {self._gang.workers[rank]: rank for rank in self._missing()}
+        if self._scheduler_lost is None and missing:
+            arguments = (self._gang.job_id, self._gang.run, "another member of the gang failed")
+            answers = call_workers(self._client, plugin.release, list(missing), *arguments, seconds=ANSWER_SECONDS)
+            self._silent = [missing[address] for address, answer in answers.items() if isinstance(answer, TimeoutError)]
             self._call_roll()
 
     def _missing(self) -> list[int]:
@@ -185,18 +196,19 @@ class Watch:
         if self._scheduler_lost is not None:
             return SchedulerLost("; ".join(filter(None, [f"{self._scheduler_lost} ({self._when()})", complaint])))
         told = "; ".join(filter(None, [*causes, complaint]))
-        silent = [self._gang.workers[missing] for missing in self._missing()]
         suspects = [address for address in self._gang.workers if address in complaint.partition(" says: ")[2]]
-        return GangBroken(told, [*(self._gang.workers[gone] for gone in self._gone), *silent], suspects)
+        return GangBroken(told, self._loss([*self._gone, *self._missing()], suspects))
+
+    def _loss(self, ranks: Sequence[int], suspects: Sequence[str] = ()) -> Loss:
+        lost, silent = (tuple(self._gang.workers[rank] for rank in each) for each in (ranks, self._silent))
+        return Loss(lost, self._noticed, silent, tuple(suspects))
 
     def _own_error(self, rank: int, failure: Failure) -> BaseException:
         error = failure.error()
         if isinstance(error, (WorkersError, BoostError)):
             error.add_note(f"raised by {self._gang.name(rank)} {self._when()}")
             return error
-        failed = GangBroken(
-            f"{self._gang.name(rank)} failed {self._when()}: {failure.text}", [self._gang.workers[rank]]
-        )
+        failed = GangBroken(f"{self._gang.name(rank)} failed {self._when()}: {failure.text}", self._loss([rank]))
         failed.__cause__ = error
         failed.add_note(failure.trace)
         return failed

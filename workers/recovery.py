@@ -23,13 +23,16 @@ Attempt = Callable[[TrainingJob, "Plan"], list[MemberOutcome]]
 
 @dataclass
 class Plan:
-    """How an attempt forms its gang. first: nothing is left of a gang before; assignments: filled in once there is one,
-    by address."""
+    """How an attempt forms its gang. first: nothing is left of a gang before; avoid: workers that are not taken;
+    doubted: that did not answer lately; noticed: when the gang before broke, on time.monotonic(). assignments: filled
+    in once there is a gang, by address."""
 
     remains: Remains
     n_workers: int | None
     first: bool = True
     avoid: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+    noticed: float = 0.0
     assignments: dict[str, Assignment] | None = None
 
     def lost_rows(self, lost: tuple[str, ...]) -> list[RowRange]:
@@ -64,7 +67,7 @@ class Recovery:
                 except GangBroken as broken:
                     if number == self._most:
                         raise
-                    plan = self._after(broken, plan)
+                    plan = self._after(broken, plan, number)
                 except GangUnavailable as error:
                     if plan.first:
                         raise
@@ -75,12 +78,12 @@ class Recovery:
                     clear_shelves(self._client, self._job.job_id)
         raise AssertionError("unreachable")
 
-    def _after(self, broken: GangBroken, plan: Plan) -> Plan:
+    def _after(self, broken: GangBroken, plan: Plan, attempt: int) -> Plan:
         """The next plan. Errors: GangBroken, which says why there is none, if it came twice in one place."""
-        began = time.monotonic()
         # from now on the job's checkpoints are its own, whether or not it was resumed
-        remains = survey(self._client, replace(self._job, resume=True))
-        rows, last = plan.lost_rows(broken.lost), self._last
+        loss = broken.loss
+        remains = survey(self._client, replace(self._job, attempt=attempt, resume=True), loss.silent)
+        rows, last = plan.lost_rows(loss.workers), self._last
         stuck = last is not None and remains.n_rounds <= last.n_rounds
         if last is not None and stuck and _meet(rows, last.lost):
             told = ", ".join(f"{start}..{stop - 1}" for start, stop in rows)
@@ -88,23 +91,23 @@ class Recovery:
         if last is not None and stuck and last.times >= 3:
             raise _given_up(broken, "the gang broke four times without a finished round between")
         self._last = _Break(remains.n_rounds, rows, last.times + 1 if last is not None and stuck else 1)
-        self._tell(broken, remains, time.monotonic() - began)
+        self._tell(broken, remains)
         size = len(plan.assignments) if plan.assignments else plan.n_workers
         # no one is lost and yet it broke again: two of them cannot reach each other, and one must go
-        avoid = broken.suspects[:1] if stuck and not broken.lost else ()
-        return Plan(remains, size, first=False, avoid=(*plan.avoid, *avoid))
+        avoid = loss.suspects[:1] if stuck and not loss.workers else ()
+        return Plan(remains, size, False, (*plan.avoid, *avoid), remains.silent, loss.noticed)
 
-    def _tell(self, broken: GangBroken, remains: Remains, seconds: float) -> None:
+    def _tell(self, broken: GangBroken, remains: Remains) -> None:
         if isinstance(self._progress, Warned):
             self._progress.warn(
                 f"{broken}; going on after round {remains.n_rounds} with the rows that {len(remains.held)} workers "
-                f"still hold (looked up in {seconds:.1f} s)"
+                f"still hold (found {time.monotonic() - broken.loss.noticed:.1f} s after the break)"
             )
 
 
 def _given_up(broken: GangBroken, why: str) -> GangBroken:
     """The break with why it was the last one, in the text itself: that alone becomes the reason of the job."""
-    return GangBroken(f"{broken}; not tried again: {why}", broken.lost, broken.suspects)
+    return GangBroken(f"{broken}; not tried again: {why}", broken.loss)
 
 
 def _meet(first: list[RowRange], second: list[RowRange]) -> bool:

@@ -4,8 +4,9 @@ The survivors differ by a round at most, and whatever the furthest of them has f
 every member would have come to the same.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributed import Client
@@ -14,7 +15,7 @@ from workers import plugin
 from workers.assignment import Holdings
 from workers.checkpoint import from_bytes
 from workers.cluster_calls import call_workers, known_workers
-from workers.errors import CheckpointDamaged, CheckpointsUnavailable, WorkersError
+from workers.errors import CheckpointDamaged, CheckpointsUnavailable
 from workers.job import TrainingJob
 from workers.last_checkpoint import last_checkpoint
 from workers.shelf import Inventory
@@ -26,11 +27,13 @@ CLEAR_SECONDS = 0.5  # the scheduler delivers the call later too
 
 @dataclass(frozen=True)
 class Remains:
-    """What a new gang can build on. resume: a checkpoint, None = begin anew; held: by worker, the rows it keeps."""
+    """What a new gang can build on. resume: a checkpoint, None = begin anew; held: by worker, the rows it keeps;
+    silent: workers that did not answer."""
 
     resume: bytes | None = None
     n_rounds: int = 0
     held: Mapping[str, Holdings] = field(default_factory=dict)
+    silent: tuple[str, ...] = ()
 
     def holdings(self, workers: Sequence[str]) -> list[Holdings]:
         """By rank; nothing for a worker that is new to the job."""
@@ -43,32 +46,27 @@ def stored(job: TrainingJob) -> Remains:
     return Remains(resume, from_bytes(resume).n_rounds if resume else 0)
 
 
-def survey(client: Client, job: TrainingJob) -> Remains:
-    """Ask all workers what they hold of a job. Errors: SchedulerLost; as last_checkpoint."""
-    fallback, trouble = Remains(), None
-    try:
-        fallback = stored(job)
-    except (CheckpointDamaged, CheckpointsUnavailable) as error:  # of no account if survivors hold the model so far
-        trouble = error
+def survey(client: Client, job: TrainingJob, doubted: Collection[str] = ()) -> Remains:
+    """Ask all workers what they hold of a job, after the gang of this attempt broke; who is doubted is not waited for.
+
+    The last checkpoint counts where nobody of that gang is left: it may be ahead of what an earlier one held.
+    Errors: SchedulerLost; as last_checkpoint.
+    """
     live = sorted(address for address, worker in known_workers(client, FETCH_SECONDS).items() if worker.ready)
-    answers = call_workers(client, plugin.inventory, live, job.job_id, seconds=SURVEY_SECONDS)
+    answers = call_workers(client, plugin.inventory, live, job.job_id, seconds=SURVEY_SECONDS, doubted=doubted)
+    silent = tuple(address for address, answer in answers.items() if isinstance(answer, Exception))
     found = {address: answer for address, answer in answers.items() if isinstance(answer, Inventory)}
-    if not found:
-        return _unless(trouble, fallback)
-    best = max(found, key=lambda address: (found[address].n_rounds, found[address].fence))
-    resume: Any = call_workers(client, plugin.shelved, [best], job.job_id, seconds=FETCH_SECONDS)[best]
+    best = max(found, key=lambda address: (found[address].n_rounds, found[address].fence), default="")
+    resume: Any = best and call_workers(client, plugin.shelved, [best], job.job_id, seconds=FETCH_SECONDS)[best]
     if not isinstance(resume, bytes):
-        return _unless(trouble, fallback)
-    held = disjoint(found)
-    if fallback.n_rounds > found[best].n_rounds:
-        return Remains(fallback.resume, fallback.n_rounds, held)
-    return Remains(resume, found[best].n_rounds, held)
-
-
-def _unless(trouble: WorkersError | None, fallback: Remains) -> Remains:
-    if trouble is not None:
-        raise trouble
-    return fallback
+        return replace(stored(job), silent=silent)
+    held = Remains(resume, found[best].n_rounds, disjoint(found), silent)
+    if found[best].fence < job.fence:
+        with suppress(CheckpointDamaged, CheckpointsUnavailable):  # survivors hold a model so far
+            kept = stored(job)
+            if kept.n_rounds > held.n_rounds:
+                return replace(held, resume=kept.resume, n_rounds=kept.n_rounds)
+    return held
 
 
 def disjoint(found: Mapping[str, Inventory]) -> dict[str, Holdings]:

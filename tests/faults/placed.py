@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from distributed import get_worker
+
 from boost_core.collective import Collective
 from workers import checkpoint_store
 from workers.job import Assignment, MemberOutcome, Progress
@@ -88,7 +90,7 @@ def run(
 ) -> MemberOutcome:
     job = assignment.job
     assert job.checkpoints is not None
-    note(assignment, f"pid {os.getpid()}")
+    note(assignment, f"pid {os.getpid()} {get_worker().address}")
     if assignment.rank not in ranks or job.attempt not in attempts:
         place = ("", 0, -1)
     return run_member(assignment, Placed(collective, assignment, place, action), progress)  # type: ignore[arg-type]

@@ -49,6 +49,7 @@ class Site:
         self.environment = QUICK | environment
         self.state = state or folder / "state"
         self.workers: list[Member] = []
+        self.replaced: list[Member] = []
         self.servers: list[ServeProcess] = []
         self._started = 0
         self.scheduler = self.start_scheduler("0")
@@ -67,11 +68,13 @@ class Site:
         self.start_scheduler(self.address.rpartition(":")[2])
         assert self.scheduler.address() == self.address
 
-    def start_workers(self) -> None:
-        """As many as belong here; also in the place of those that have ended, as whoever supervises them would."""
-        self.workers = [worker for worker in self.workers if worker.process.poll() is None]
-        while len(self.workers) < self.n_workers:
+    def start_workers(self) -> list[Member]:
+        """As many as belong here, in the place of those that there were, which are given back."""
+        before, self.workers = self.workers, []
+        self.replaced += before
+        for _ in range(self.n_workers):
             self.workers.append(self.member("worker", self.address, "--threads", "1"))
+        return before
 
     def start_server(self) -> ServeProcess:
         server = ServeProcess(self.data_root, self.state, "--cluster", self.address, **self.environment)
@@ -86,5 +89,5 @@ class Site:
             if server.process.poll() is None:
                 server.kill()
             server.close()
-        for member in (*self.workers, self.scheduler):
+        for member in (*self.workers, *self.replaced, self.scheduler):
             member.kill()

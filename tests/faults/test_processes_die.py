@@ -19,7 +19,7 @@ from service.migrate import upgrade
 from service.requests import parse, prepare
 from service.sql_engine import file_engine
 from service.sql_store import SqlStore
-from tests.faults.processes import QUICK, Site
+from tests.faults.processes import QUICK, Member, Site
 from tests.service.live_server import ServeProcess, commanding, serving
 from tests.service.polling import wait_for_job, wait_until
 from tests.service.tables_of_data import request, write_trees
@@ -154,6 +154,7 @@ def test_a_killed_server_takes_its_embedded_workers_along(
     before = Before(rounds_stored(state), job_id, kept)
     with serving(data_root, state, *cluster, **QUICK) as server:
         before.assert_goes_on(server.client, job_id, undisturbed)
+        server.kill()
 
 
 @pytest.fixture
@@ -162,7 +163,7 @@ def kept(tmp_path: Path) -> CheckpointStore:
 
 
 def lose_the_scheduler(site: Site, server: ServeProcess, job_id: str) -> None:
-    """Kill it; the job waits, and the service says for what. Its workers end too, to be started by whoever does."""
+    """Kill it; the job waits, and the service says for what."""
     site.scheduler.kill()
     job = wait_until(
         lambda: server.client.get(f"/v1/jobs/{job_id}").json(), lambda job: job["status"] in {"queued", "failed"}
@@ -172,8 +173,12 @@ def lose_the_scheduler(site: Site, server: ServeProcess, job_id: str) -> None:
     ready = server.client.get("/readyz")
     assert ready.status_code == 503
     assert not ready.json()["parts"]["cluster"]["ready"]
-    for worker in site.workers:
-        assert worker.process.wait(60) == 1
+
+
+def assert_ended(workers: list[Member]) -> None:
+    """They end with their scheduler, and say that they are to be started again."""
+    assert len(workers) == N_WORKERS
+    assert [worker.process.wait(60) for worker in workers] == [1] * N_WORKERS
 
 
 def test_a_job_outlives_its_scheduler(
@@ -187,8 +192,9 @@ def test_a_job_outlives_its_scheduler(
         lose_the_scheduler(site, server, job_id)
         before = Before(rounds_trained(server.client), job_id, kept)
         site.scheduler_again()
-        site.start_workers()
+        ending = site.start_workers()
         before.assert_goes_on(server.client, job_id, undisturbed)
+        assert_ended(ending)
         assert server.client.get("/readyz").status_code == 200
 
 
@@ -205,6 +211,7 @@ def test_a_job_whose_workers_do_not_come_back_says_so(data_root: Path, tmp_path:
         assert job["reason"] == f"needs {N_WORKERS} worker(s); the cluster has 0; waited 1 s for that to change"
         assert kept.rounds(job_id)
         assert server.client.post(f"/v1/jobs/{job_id}/resume").status_code == 202
+        assert_ended(site.workers)
 
 
 def test_all_are_killed_at_once_and_started_again(
@@ -224,8 +231,8 @@ def test_all_are_killed_at_once_and_started_again(
             os.killpg(member.process.pid, signal.SIGKILL)
     before = Before(rounds_stored(state), job_id, kept)
     with Site(tmp_path / "second", data_root, N_WORKERS, state=state) as site:
-        server = site.start_server()
         site.start_workers()
+        server = site.start_server()
         job = before.assert_goes_on(server.client, job_id, undisturbed)
         assert job["transitions"][3]["reason"] == "the server that ran it is gone"
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -97,3 +99,18 @@ def test_what_a_closed_client_breaks_is_the_loss_of_its_scheduler(
     with pytest.raises(seen) as caught, losing_the_scheduler(client):
         raise raised
     assert type(caught.value) is seen
+
+
+def test_who_is_doubted_is_hardly_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+    monkeypatch.setattr(cluster_calls.asyncio, "timeout", lambda seconds: limits.append(seconds) or no_limit())
+    client: Any = EndingClient(turns=8)
+    doubted = ("tcp://b",)
+    answers = call_workers(client, int, ["tcp://a", "tcp://b"], "7", seconds=3.0, doubted=doubted)
+    assert answers == {"tcp://a": 7, "tcp://b": 7}
+    assert limits == [3.0, cluster_calls.DOUBT_SECONDS]
+
+
+@asynccontextmanager
+async def no_limit() -> AsyncIterator[None]:
+    yield
