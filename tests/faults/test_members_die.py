@@ -10,6 +10,7 @@ import pytest
 from distributed import Client
 
 from boost_core.catalogue import resolve_config
+from boost_core.warm_up import WarmUp, warm_up
 from tests.builders import make_table
 from tests.faults.placed import DYING_ROUND
 from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
@@ -27,6 +28,7 @@ from workers.model_file import model_sha256
 pytestmark = pytest.mark.faults
 
 N_WORKERS = 3
+N_CLASSES = 4
 ROUNDS = 8
 CONFIG = resolve_config(
     {
@@ -53,13 +55,15 @@ def client(cluster: Client) -> Client:
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> DataPlan:
     folder = tmp_path_factory.mktemp("data")
-    paths = split_over_files(folder, columns_of(make_table(240, 4, 4, seed=1)), (100, 140), 50)
-    valid = write(folder / "valid.parquet", columns_of(make_table(60, 4, 4, seed=2)))
+    paths = split_over_files(folder, columns_of(make_table(240, 4, N_CLASSES, seed=1)), (100, 140), 50)
+    valid = write(folder / "valid.parquet", columns_of(make_table(60, 4, N_CLASSES, seed=2)))
     return plan_of(paths, valid)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def undisturbed(plan: DataPlan) -> str:
+    """The hash of the model. Members find their kernels compiled."""
+    warm_up(CONFIG, N_CLASSES, WarmUp(in_gang=True))
     return model_sha256(train_in_process(TrainingJob("alone", 1, plan, CONFIG, 1), NoProgress()).model)
 
 

@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from boost_core.warm_up import WarmUp, warm_up
 from service.migrate import upgrade
 from service.requests import parse, prepare
 from service.sql_engine import file_engine
@@ -48,12 +49,13 @@ def rounds_of(workers: int) -> int:
     return GANG_ROUNDS if workers else ALONE_ROUNDS
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def undisturbed(data_root: Path) -> dict[int, str]:
-    """The hash of the model, by workers: of as many rounds as theirs, trained here."""
+    """The hash of the model, by workers: of as many rounds as theirs, trained here. Others find kernels compiled."""
     hashes = {}
     for workers in (0, N_WORKERS):
         plan, config = prepare(parse(request(rounds=rounds_of(workers))), data_root)
+        warm_up(config, len(plan.classes), WarmUp(in_gang=workers > 0))
         outcome = train_in_process(TrainingJob("alone", 1, plan, config, 1), NoProgress())
         hashes[workers] = model_sha256(outcome.model)
     return hashes
