@@ -61,7 +61,7 @@ def run(method: str, ranks: tuple[int, ...], act: Act, task: tuple[Assignment, C
     assignment, collective, progress = task
     note(assignment, "enter")
     chosen = act if assignment.job.attempt == 0 and assignment.rank in ranks else None
-    return run_member(assignment, Faulty(collective, assignment, method, chosen), progress)  # type: ignore[arg-type]
+    return run_member(assignment, Faulty(collective, assignment, method, chosen), progress)
 
 
 def kill(_: Any) -> None:
@@ -78,24 +78,24 @@ def cut(collective: Any) -> None:
 
 
 def between_rounds(*task: Any) -> MemberOutcome:
-    return run("begin_round", (1,), kill, task)  # type: ignore[arg-type]
+    return run("begin_round", (1,), kill, task)
 
 
 def in_a_reduction(*task: Any) -> MemberOutcome:
-    return run("reduce_scatter", (1,), kill, task)  # type: ignore[arg-type]
+    return run("reduce_scatter", (1,), kill, task)
 
 
 def two_at_once(*task: Any) -> MemberOutcome:
-    return run("begin_round", (0, 2), kill, task)  # type: ignore[arg-type]
+    return run("begin_round", (0, 2), kill, task)
 
 
 def all_at_once(*task: Any) -> MemberOutcome:
-    return run("begin_round", (0, 1, 2), kill, task)  # type: ignore[arg-type]
+    return run("begin_round", (0, 1, 2), kill, task)
 
 
 def frozen(*task: Any) -> MemberOutcome:
-    return run("begin_round", (1,), freeze, task)  # type: ignore[arg-type]
+    return run("begin_round", (1,), freeze, task)
 
 
 def cut_off(*task: Any) -> MemberOutcome:
-    return run("begin_round", (1,), cut, task)  # type: ignore[arg-type]
+    return run("begin_round", (1,), cut, task)
