@@ -10,8 +10,8 @@ import typer
 from service.cli_keys import keys
 
 USAGE_ERROR = 2
-# Allocations between two searches for cycles. With Python's own 700 a server spends a sixth of its start on searching what
-# imports have just made, none of which is garbage.
+# Allocations between two searches for cycles. With Python's own 700 a server spends a sixth of its start on searching
+# what imports have just made, none of which is garbage.
 SEARCH_EVERY = 20_000
 
 app = typer.Typer(

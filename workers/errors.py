@@ -74,13 +74,15 @@ class Loss:
     """What a gang lost, by addresses of workers. workers: whose members died, failed, or had said nothing to the end.
 
     silent: that did not answer even when they were told to end. suspects: of whom others complain, which need not be
-    lost. noticed: the first sign of trouble, on the driver's time.monotonic().
+    lost. noticed: the first sign of trouble, on the driver's time.monotonic(). on_rows: whether the lost workers' rows
+    may be what they died of; while kernels are compiled they are not.
     """
 
     workers: tuple[str, ...]
     noticed: float
     silent: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
+    on_rows: bool = True
 
 
 class GangBroken(TrainingFailed):

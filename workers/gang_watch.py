@@ -11,7 +11,7 @@ import queue
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from workers.gang_member import Failure, Report
 from workers.job import MemberOutcome, NoProgress, Progress
 from workers.messages import RunEnded
 from workers.relay import Receiver
+from workers.stages import COMPILE
 
 PREFIX = "edgewise-"  # of the names of gangs' tasks and topics
 TICK_SECONDS = 0.25  # between two looks at the cancellation
@@ -197,11 +198,12 @@ class Watch:
             return SchedulerLost("; ".join(filter(None, [f"{self._scheduler_lost} ({self._when()})", complaint])))
         told = "; ".join(filter(None, [*causes, complaint]))
         suspects = [address for address in self._gang.workers if address in complaint.partition(" says: ")[2]]
-        return GangBroken(told, self._loss([*self._gone, *self._missing()], suspects))
+        loss = self._loss([*self._gone, *self._missing()])
+        return GangBroken(told, replace(loss, suspects=tuple(suspects), on_rows=self._receiver.phase != COMPILE))
 
-    def _loss(self, ranks: Sequence[int], suspects: Sequence[str] = ()) -> Loss:
+    def _loss(self, ranks: Sequence[int]) -> Loss:
         lost, silent = (tuple(self._gang.workers[rank] for rank in each) for each in (ranks, self._silent))
-        return Loss(lost, self._noticed, silent, tuple(suspects))
+        return Loss(lost, self._noticed, silent)
 
     def _own_error(self, rank: int, failure: Failure) -> BaseException:
         error = failure.error()

@@ -3,7 +3,7 @@
     gang broke -> who is left, and what do they hold -> new gang, new fence -> only lost rows move -> the rounds go on
 
 A break is of use as long as rounds are finished between two of them; a member that is lost twice on the same rows
-without that fails the job with its reason.
+without that fails the job with its reason, unless it was compiling, and so do four breaks of any kind.
 """
 
 import time
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from distributed import Client
 
 from boost_core.shard import RowRange
-from workers.errors import GangBroken, GangUnavailable, TrainingFailed
+from workers.errors import GangBroken, GangUnavailable, Loss, TrainingFailed
 from workers.job import ATTEMPTS, Assignment, MemberOutcome, Progress, TrainingJob, Warned
 from workers.restart import Remains, clear_shelves, stored, survey
 
@@ -35,9 +35,11 @@ class Plan:
     noticed: float = 0.0
     assignments: dict[str, Assignment] | None = None
 
-    def lost_rows(self, lost: tuple[str, ...]) -> list[RowRange]:
-        """Training rows of the lost workers."""
-        return [rows for address in lost if self.assignments for rows in self.assignments[address].train_ranges]
+    def lost_rows(self, loss: Loss) -> list[RowRange]:
+        """Training rows that may be to blame for a loss: those of the lost workers."""
+        if not loss.on_rows or self.assignments is None:
+            return []
+        return [rows for address in loss.workers for rows in self.assignments[address].train_ranges]
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Recovery:
         # from now on the job's checkpoints are its own, whether or not it was resumed
         loss = broken.loss
         remains = survey(self._client, replace(self._job, attempt=attempt, resume=True), loss.silent)
-        rows, last = plan.lost_rows(loss.workers), self._last
+        rows, last = plan.lost_rows(loss), self._last
         stuck = last is not None and remains.n_rounds <= last.n_rounds
         if last is not None and stuck and _meet(rows, last.lost):
             told = ", ".join(f"{start}..{stop - 1}" for start, stop in rows)

@@ -67,6 +67,11 @@ def cut_the_line(collective: Any) -> None:
     collective._links[0].shutdown()
 
 
+def wait_for_death(_: Any) -> None:
+    """Whoever watches kills this process."""
+    threading.Event().wait()
+
+
 def fail(_: Any) -> None:
     raise OSError("the disk of this machine is gone")
 
@@ -102,6 +107,10 @@ def while_loading(assignment: Assignment, collective: Collective, progress: Prog
 
 def between_load_and_training(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
     return run(assignment, collective, progress, ("barrier", 1, 0))
+
+
+def killed_twice_while_compiling(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
+    return run(assignment, collective, progress, ("barrier", 1, 0), (2,), wait_for_death, (0, 1))
 
 
 def in_a_reduction(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:

@@ -13,6 +13,7 @@ from boost_core.catalogue import resolve_config
 from boost_core.warm_up import WarmUp, warm_up
 from tests.builders import make_table
 from tests.faults.placed import DYING_ROUND
+from tests.service.polling import wait_until
 from tests.workers.parquet_tables import columns_of, plan_of, split_over_files, write
 from tests.workers.registered import registered_workers
 from workers import plugin
@@ -24,6 +25,7 @@ from workers.gang import GangSettings, train_on_gang
 from workers.in_process import train_in_process
 from workers.job import CheckpointSettings, NoProgress, TrainingJob, TrainingOutcome
 from workers.model_file import model_sha256
+from workers.stages import COMPILE
 
 pytestmark = pytest.mark.faults
 
@@ -113,6 +115,21 @@ class Trial:
         assert held == dict.fromkeys(alive)
 
 
+class Killing(Told):
+    """Kills the last member as soon as it hears that members compile, in the first attempts: after survivors comes who
+    takes the place, and the rows, of the one that died."""
+
+    def __init__(self, trial: Trial, attempts: int) -> None:
+        super().__init__()
+        self.trial, self.attempts, self.begun = trial, attempts, 0
+
+    def phase(self, name: str) -> None:
+        if name == COMPILE and self.begun < self.attempts:
+            notes = wait_until(lambda: self.trial.notes(self.begun), lambda notes: len(notes) == N_WORKERS)
+            os.kill(int(notes[-1][0].split()[1]), signal.SIGKILL)
+            self.begun += 1
+
+
 @pytest.mark.parametrize(
     ("function", "first_round"),
     [
@@ -134,6 +151,17 @@ def test_at_most_the_round_in_flight_is_trained_again(
     assert trial.first_round(1) == first_round
     assert trial.notes(2) == []
     assert f"going on after round {first_round - 1}" in trial.told.warnings[0]
+
+
+def test_a_member_that_is_killed_again_and_again_while_it_compiles_costs_no_job(
+    client: Client, plan: DataPlan, undisturbed: str, tmp_path: Path
+) -> None:
+    """Its rows are not to blame."""
+    trial = Trial(client, plan, tmp_path)
+    trial.told = Killing(trial, attempts=2)
+    trial.assert_whole(trial.train("killed_twice_while_compiling"), undisturbed)
+    assert len(trial.told.warnings) == 2
+    assert len(trial.notes(2)) == N_WORKERS
 
 
 def test_when_all_are_killed_the_last_checkpoint_counts(
