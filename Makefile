@@ -78,7 +78,7 @@ check: $(VENV)/.dev-stamp
 	@$(BIN)/lint-imports --no-cache --no-logo
 
 PROCESSES := tests/service tests/parity tests/faults
-DEADLINES := tests/workers tests/faults/test_processes_die.py
+DEADLINES := tests/workers tests/faults/test_processes_die.py tests/faults/test_partition.py
 # The engine's tests compute and those of the service start processes: either share the cores, each with its own kind.
 # Those of the workers hold each other to deadlines of fractions of a second, and each of those that kill whole processes
 # starts a dozen, so they run alone. Where PYTEST_ARGS narrow the choice, any of the three may have nothing to do.

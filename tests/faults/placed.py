@@ -5,6 +5,7 @@ What a member did is left in the checkpoints' folder: a line a round that it beg
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from distributed import get_worker
 
+from benchmarks.namespaces import LINK, address
 from boost_core.collective import Collective
 from workers import checkpoint_store
 from workers.job import Assignment, MemberOutcome, Progress
@@ -60,6 +62,11 @@ def die(_: Any) -> None:
 
 def freeze(_: Any) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def unplug(_: Any) -> None:
+    """No packet comes to this member's network namespace or leaves it."""
+    subprocess.run(["ip", "link", "set", LINK, "down"], check=True)
 
 
 def cut_the_line(collective: Any) -> None:
@@ -132,6 +139,17 @@ def all_of_them(assignment: Assignment, collective: Collective, progress: Progre
 
 def frozen(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
     return run(assignment, collective, progress, ("begin_round", 1, DYING_ROUND), action=freeze)
+
+
+def unplugged(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
+    """The member in namespace 1."""
+    alone = get_worker().address.startswith(f"tcp://{address(1)}:")
+    ranks = (assignment.rank,) if alone else ()
+    return run(assignment, collective, progress, ("begin_round", 1, DYING_ROUND), ranks, unplug)
+
+
+def undisturbed(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:
+    return run(assignment, collective, progress, ("", 0, -1))
 
 
 def cut_off(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:

@@ -56,7 +56,11 @@ def client(cluster: Client) -> Client:
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> DataPlan:
-    folder = tmp_path_factory.mktemp("data")
+    return plan_in(tmp_path_factory.mktemp("data"))
+
+
+def plan_in(folder: Path) -> DataPlan:
+    """Write the tables there."""
     paths = split_over_files(folder, columns_of(make_table(240, 4, N_CLASSES, seed=1)), (100, 140), 50)
     valid = write(folder / "valid.parquet", columns_of(make_table(60, 4, N_CLASSES, seed=2)))
     return plan_of(paths, valid)
@@ -64,6 +68,10 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> DataPlan:
 
 @pytest.fixture(scope="module", autouse=True)
 def undisturbed(plan: DataPlan) -> str:
+    return hash_alone(plan)
+
+
+def hash_alone(plan: DataPlan) -> str:
     """The hash of the model. Members find their kernels compiled."""
     warm_up(CONFIG, N_CLASSES, WarmUp(in_gang=True))
     return model_sha256(train_in_process(TrainingJob("alone", 1, plan, CONFIG, 1), NoProgress()).model)
