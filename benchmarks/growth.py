@@ -83,6 +83,7 @@ def plot(results: dict[str, list[dict[str, float]]], folder: Path) -> None:
         place.set_xlabel(name)
     axes[0][0].set_ylabel("ms a round (dashed: linear)")
     figure.tight_layout()
+    folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "growth.svg", metadata={"Date": None})
 
 
