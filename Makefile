@@ -15,6 +15,9 @@ INSTALL := -m pip install -qq --disable-pip-version-check --require-hashes -r
 # The project itself: its build backend is in every lock, so nothing is fetched here.
 INSTALL_PROJECT := -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 
+# Where it is set, each of the many processes that tests start would compile the project's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test test-docker test-docker-all browser bench soak lock clean
 

@@ -3,15 +3,15 @@
 import ipaddress
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import URL
 
 from service.errors import StartRefused
-from service.sql_engine import postgres_url
-from workers.object_store import checked_location, is_uri
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 MIB = 1 << 20
 PATHS = (
@@ -117,12 +117,16 @@ class Settings(BaseSettings):
     def _known_place(cls, value: str) -> str:
         if not value:
             return value
+        from workers.object_store import checked_location, is_uri  # with pyarrow, which a scheduler does without
+
         return checked_location(value) if is_uri(value) else str(Path(value).expanduser().absolute())
 
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, value: str) -> str:
         if value:
+            from service.sql_engine import postgres_url  # with SQLAlchemy, which members of the cluster do without
+
             postgres_url(value)
         return value
 
@@ -150,10 +154,12 @@ class Settings(BaseSettings):
         """Whether calls need an API key: always, where others can reach the server."""
         return self.require_keys or not is_loopback(self.host)
 
-    def database(self) -> URL | None:
+    def database(self) -> "URL | None":
         """Where the job store is; None = SQLite in the state folder. Raises StartRefused."""
         if not self.database_url:
             return None
+        from service.sql_engine import postgres_url
+
         password = None
         if self.database_password_file is not None:
             password = read_secret(self.database_password_file, "database_password_file")

@@ -16,7 +16,7 @@ from types import TracebackType
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
-from distributed.comm.addressing import parse_host_port
+from distributed.comm.core import CommClosedError
 from distributed.comm.core import connect as comm_connect
 from distributed.security import Security
 
@@ -26,7 +26,7 @@ from workers.tls import security
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS = 10.0
-RETRY_SECONDS = 0.1  # between two attempts to reach a scheduler that does not listen
+ATTEMPT_SECONDS = 0.5  # to reach a scheduler, before Dask's pauses between its own attempts begin anew
 # Some time after a worker was lost Dask looks whether it is there, and if not it ends the nanny that would bring it
 # back: a worker that starts slowly, or has just died again, would be gone for good. It reads the setting at every loss.
 NEVER_GIVE_UP = {"distributed.deploy.lost-worker-timeout": "10000 hours"}
@@ -99,30 +99,30 @@ def start_local(n_workers: int, stack: ExitStack) -> Client:
 
 
 async def answers(address: str, seconds: float, members: Security | None) -> None:
-    """Errors: OSError, TimeoutError unless a Dask server answers.
+    """Errors: OSError (also TimeoutError) unless a Dask server answers; it says why the last attempt failed.
 
-    Asked first, because a client would wait for ever for a listener that accepts it and says nothing. And asked often:
-    Dask's own attempts come to lie a second and more apart, which a job would wait whose scheduler is back.
+    Asked first, because a client would wait for ever for a listener that accepts it and says nothing. In short
+    attempts: within a long one Dask comes to try only every few seconds, and a job would wait whose scheduler is back.
     """
     arguments = members.get_connection_args("client") if members else {}
-    async with asyncio.timeout(seconds):
-        await listens(*parse_host_port(address.partition("://")[2]), seconds)
-        comm = await comm_connect(address, timeout=seconds, **arguments)
-        await comm.close()
-
-
-async def listens(host: str, port: int, seconds: float) -> None:
-    """Comes back as soon as somebody accepts connections there. Errors: OSError says why nobody did so long."""
-    until = time.monotonic() + seconds - RETRY_SECONDS
+    until, attempt = time.monotonic() + seconds, ATTEMPT_SECONDS
     while True:
+        left = until - time.monotonic()
         try:
-            _, writer = await asyncio.open_connection(host, port)
-        except OSError:
+            async with asyncio.timeout(left + ATTEMPT_SECONDS):  # later than Dask's own, which knows why
+                comm = await comm_connect(address, timeout=min(attempt, left), **arguments)
+        except CommClosedError:  # somebody hung up: it is no Dask server, or these certificates will not do
+            raise
+        except OSError as error:
+            reason = error
+            while isinstance(reason.__cause__, OSError):
+                reason = reason.__cause__
             if time.monotonic() >= until:
-                raise
-            await asyncio.sleep(RETRY_SECONDS)
+                raise reason from None
+            if isinstance(reason, TimeoutError):  # nobody refused: the way is long
+                attempt *= 2
         else:
-            writer.close()
+            await comm.close()
             return
 
 
@@ -138,7 +138,7 @@ def reach(target: str, seconds: float, stack: ExitStack, members: Security | Non
         asyncio.run(answers(target, seconds, members))
         client = Client(target, timeout=seconds, set_as_default=False, security=members)
         stack.enter_context(client)
-    except (OSError, TimeoutError, ValueError) as error:
+    except Exception as error:  # a server of another kind can say whatever Dask does not understand, or a size in EiB
         raise GangUnavailable(
             f"no Dask scheduler answers at {target} within {seconds:g} s ({error!r}); "
             "is it running, and is this its address?"

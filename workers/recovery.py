@@ -97,7 +97,14 @@ class Recovery:
         size = len(plan.assignments) if plan.assignments else plan.n_workers
         # no one is lost and yet it broke again: two of them cannot reach each other, and one must go
         avoid = loss.suspects[:1] if stuck and not loss.workers else ()
-        return Plan(remains, size, False, (*plan.avoid, *avoid), remains.silent, loss.noticed)
+        return Plan(
+            remains,
+            size,
+            first=False,
+            avoid=(*plan.avoid, *avoid),
+            doubted=remains.silent,
+            noticed=loss.noticed,
+        )
 
     def _tell(self, broken: GangBroken, remains: Remains) -> None:
         if isinstance(self._progress, Warned):

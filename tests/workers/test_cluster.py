@@ -3,8 +3,10 @@
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +108,24 @@ def test_a_scheduler_that_does_not_answer_is_named() -> None:
             connect(f"tcp://{LOOPBACK}:{port}", seconds=0.5)
     with pytest.raises(GangUnavailable, match=f"no Dask scheduler answers at tcp://{LOOPBACK}:{port}"):
         connect(f"tcp://{LOOPBACK}:{port}", seconds=0.5)
+
+
+@pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n", bytes(64), b""])
+def test_a_server_of_another_kind_is_no_scheduler(words: bytes) -> None:
+    class Other(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(words)
+
+    with socketserver.TCPServer((LOOPBACK, 0), Other) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            port = server.server_address[1]
+            with pytest.raises(GangUnavailable, match=f"no Dask scheduler answers at tcp://{LOOPBACK}:{port}"):
+                connect(f"tcp://{LOOPBACK}:{port}", seconds=1.0)
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
