@@ -96,6 +96,12 @@ def kill_the_container(cluster: Cluster) -> None:
     cluster.docker("start", victim)
 
 
+def kill_the_runner(cluster: Cluster) -> None:
+    """From this machine; the engine starts it again, and its workers are free for it."""
+    [victim] = cluster.containers("runner")
+    os.kill(int(cluster.docker("inspect", "-f", "{{.State.Pid}}", victim)), signal.SIGKILL)
+
+
 def pause_past_the_deadline(cluster: Cluster) -> None:
     """Woken, it belongs to no gang any more."""
     victim = cluster.containers("worker")[2]
@@ -125,6 +131,7 @@ FAULTS = [
     kill_the_child,
     kill_the_main_process,
     kill_the_container,
+    kill_the_runner,
     pause_past_the_deadline,
     restart_the_scheduler,
     restart_the_database,

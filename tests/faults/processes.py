@@ -1,4 +1,5 @@
-"""A cluster of processes as an operator runs it: a scheduler, workers with their nannies, a server that trains there.
+"""A cluster of processes as an operator runs it: a scheduler, workers with their nannies, a server that trains there,
+or has it done by a runner.
 
 Each member has a folder for its log, and dies with all that it started, as by a power cut.
 """
@@ -18,13 +19,15 @@ QUICK = {"EDGEWISE_CHECKPOINT_SECONDS": "0.2", "EDGEWISE_POLL_SECONDS": "0.05", 
 
 
 class Member:
-    """`edgewise scheduler` or `edgewise worker`."""
+    """`edgewise scheduler`, `edgewise worker` or `edgewise runner`."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
         self.log = log
         command = [sys.executable, "-m", "service.cli", *arguments]
         with log.open("wb") as file:
-            self.process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdout=file, stderr=file, env=os.environ | environment, start_new_session=True
+            )
 
     def address(self) -> str:
         """Where it listens, once it does."""
@@ -50,14 +53,15 @@ class Site:
         self.state = state or folder / "state"
         self.workers: list[Member] = []
         self.replaced: list[Member] = []
+        self.runners: list[Member] = []
         self.servers: list[ServeProcess] = []
         self._started = 0
         self.scheduler = self.start_scheduler("0")
         self.address = self.scheduler.address()
 
-    def member(self, *arguments: str) -> Member:
+    def member(self, *arguments: str, **environment: str) -> Member:
         self._started += 1
-        return Member(self.folder / f"{arguments[0]}.{self._started}.log", *arguments)
+        return Member(self.folder / f"{arguments[0]}.{self._started}.log", *arguments, **environment)
 
     def start_scheduler(self, port: str) -> Member:
         self.scheduler = self.member("scheduler", "--port", port)
@@ -81,6 +85,12 @@ class Site:
         self.servers.append(server)
         return server
 
+    def start_runner(self) -> Member:
+        """For servers without one of their own."""
+        folders = ("--data-root", str(self.data_root), "--state-dir", str(self.state))
+        self.runners.append(self.member("runner", *folders, "--cluster", self.address, **self.environment))
+        return self.runners[-1]
+
     def __enter__(self) -> Self:
         return self
 
@@ -89,5 +99,5 @@ class Site:
             if server.process.poll() is None:
                 server.kill()
             server.close()
-        for member in (*self.workers, *self.replaced, self.scheduler):
+        for member in (*self.runners, *self.workers, *self.replaced, self.scheduler):
             member.kill()

@@ -1,4 +1,4 @@
-"""Whole processes are killed while a job trains: scheduler, server, or all of them. Started again, they end it.
+"""Whole processes are killed while a job trains: scheduler, server, runner, or all. Started again, they end it.
 
 The model is the undisturbed one, and no round is trained again that a checkpoint holds.
 """
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from service.sql_store import SqlStore
 from tests.faults.processes import QUICK, Member, Site
 from tests.service.live_server import ServeProcess, commanding, serving
 from tests.service.polling import wait_for_job, wait_until
+from tests.service.postgres_server import running_server
 from tests.service.tables_of_data import request, write_trees
 from tests.workers.object_server import CREDENTIALS, credentials, object_server
 from workers.checkpoint_store import CheckpointStore, checkpoints_at
@@ -237,6 +239,34 @@ def test_all_are_killed_at_once_and_started_again(
         server = site.start_server()
         job = before.assert_goes_on(server.client, job_id, undisturbed)
         assert job["transitions"][3]["reason"] == "the server that ran it is gone"
+
+
+@pytest.fixture
+def apart() -> Iterator[dict[str, str]]:
+    """Settings of servers and runners that share a store, in which a runner is missed after 2 s."""
+    with running_server() as postgres:
+        yield {
+            "EDGEWISE_DATABASE_URL": postgres.database().render_as_string(),
+            "EDGEWISE_EMBEDDED_RUNNER": "false",
+            "EDGEWISE_LEASE_SECONDS": "2",
+        }
+
+
+def test_a_job_outlives_its_runner(
+    data_root: Path, tmp_path: Path, undisturbed: dict[int, str], kept: CheckpointStore, apart: dict[str, str]
+) -> None:
+    """The next runner has its workers, and goes on from the checkpoint; the server answers all the time."""
+    with Site(tmp_path, data_root, N_WORKERS, **apart) as site:
+        site.start_workers()
+        runner = site.start_runner()
+        server = site.start_server()
+        job_id = submit(server.client, N_WORKERS)
+        in_the_middle(server.client, job_id, kept)
+        runner.kill()
+        before = Before(rounds_trained(server.client), job_id, kept)
+        site.start_runner()
+        job = before.assert_goes_on(server.client, job_id, undisturbed)
+        assert job["transitions"][3]["reason"] == "the lease of its runner expired"
 
 
 def test_a_command_whose_scheduler_dies_says_so_and_is_resumed(
