@@ -20,9 +20,11 @@ NOWHERE = Place("", 0, -1)
 
 
 class PlacedFault:
-    """A collective that acts at a place, and tells of every round when it begins."""
+    """A collective that acts at a place; `begin` is told of every round when it begins."""
 
-    def __init__(self, collective: Any, place: Place, action: Action, begin: Callable[[int], None]) -> None:
+    def __init__(
+        self, collective: Any, place: Place, action: Action, begin: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._collective, self._place, self._action, self._begin = collective, place, action, begin
         self._round, self._calls = 0, 0
 

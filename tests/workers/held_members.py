@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.placed_faults import Place, PlacedFault
 from boost_core.collective import Collective
-from tests.faults.placed import Placed
 from workers.job import Assignment, MemberOutcome, Progress
 from workers.member import run_member
 
@@ -27,7 +27,7 @@ def held(assignment: Assignment, collective: Collective, progress: Progress) -> 
     def wait(_: Any) -> None:
         gate_of(assignment).read_bytes()
 
-    placed: Any = Placed(collective, assignment, ("begin_round", 1, HELD_ROUND), wait)
+    placed: Any = PlacedFault(collective, Place("begin_round", 1, HELD_ROUND), wait)
     return run_member(assignment, placed, progress)
 
 
