@@ -80,21 +80,20 @@ check: $(VENV)/.dev-stamp
 	@echo "==> import contracts"
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-PROCESSES := tests/service tests/parity tests/faults
-DEADLINES := tests/workers tests/faults/test_processes_die.py tests/faults/test_partition.py
-# The engine's tests compute and those of the service start processes: either share the cores, each with its own kind.
-# Those of the workers hold each other to deadlines of fractions of a second, and each of those that kill whole processes
-# starts a dozen, so they run alone. Where PYTEST_ARGS narrow the choice, any of the three may have nothing to do.
+PROCESSES := tests/service tests/workers tests/parity tests/faults
+# The engine's tests compute and those of the service and its workers start processes: either share the cores, each with
+# its own kind. Some of these have the machine for themselves (marked `alone`). Where PYTEST_ARGS narrow the choice, any
+# of the three may have nothing to do.
 NONE_CHOSEN = { status=$$?; [ -n '$(PYTEST_ARGS)' ] && [ $$status -eq 5 ]; }
-SHARED := -n auto --dist loadfile
+SHARED := -n auto --dist loadfile -m 'not docker and not alone'
 
 test: check
 	@echo "==> pytest: the engine, on all cores"
-	@$(BIN)/python -m pytest $(SHARED) $(addprefix --ignore ,$(PROCESSES) $(DEADLINES)) $(PYTEST_ARGS) || $(NONE_CHOSEN)
-	@echo "==> pytest: service, parity and faults, on all cores"
-	@$(BIN)/python -m pytest $(SHARED) $(PROCESSES) $(addprefix --ignore ,$(DEADLINES)) $(PYTEST_ARGS) || $(NONE_CHOSEN)
-	@echo "==> pytest: workers, and whole processes that die"
-	@$(BIN)/python -m pytest $(DEADLINES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@$(BIN)/python -m pytest $(SHARED) $(addprefix --ignore ,$(PROCESSES)) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@echo "==> pytest: service, workers, parity and faults, on all cores"
+	@$(BIN)/python -m pytest $(SHARED) $(PROCESSES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
+	@echo "==> pytest: deadlines, and whole processes that die"
+	@$(BIN)/python -m pytest -m 'not docker and alone' $(PROCESSES) $(PYTEST_ARGS) || $(NONE_CHOSEN)
 
 test-docker: $(VENV)/.dev-stamp
 	@echo "==> pytest: a cluster by docker compose"

@@ -27,7 +27,7 @@ from workers.job import CheckpointSettings, NoProgress, TrainingJob, TrainingOut
 from workers.model_file import model_sha256
 from workers.stages import COMPILE
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 N_WORKERS = 3
 N_CLASSES = 4

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.namespaces import NetworkRefused, namespaces
 from tests.faults.test_members_die import hash_alone, plan_in
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 ROOT = Path(__file__).parents[2]
 
 

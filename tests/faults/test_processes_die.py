@@ -32,7 +32,7 @@ from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob
 from workers.model_file import model_sha256
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 # As many as take some seconds, so that the death comes in the middle: half a millisecond a round in one process.
 ALONE_ROUNDS, GANG_ROUNDS = 3000, 500

@@ -24,6 +24,8 @@ from workers.errors import GangUnavailable
 from workers.gang import train_on_gang
 from workers.job import NoProgress
 
+pytestmark = pytest.mark.alone
+
 
 def processes() -> set[int]:
     """Children of this process but Python's own resource tracker, which lives as long as this process."""

@@ -14,6 +14,8 @@ from workers import cluster_calls
 from workers.cluster_calls import SchedulerLost, bounded, call_workers, losing_the_scheduler
 from workers.errors import TrainingFailed
 
+pytestmark = pytest.mark.alone
+
 
 class EndingLoop(asyncio.SelectorEventLoop):
     """Ends when what another thread asked of it has run for so many of its turns."""

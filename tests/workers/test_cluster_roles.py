@@ -19,6 +19,8 @@ from workers.gang import train_on_gang
 from workers.job import NoProgress
 from workers.machine_limits import cpu_limit, memory_limit
 
+pytestmark = pytest.mark.alone
+
 
 @contextmanager
 def role(name: str, *arguments: str, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:

@@ -16,6 +16,8 @@ from boost_core.collective import Alone, Collective
 from tests.workers.meshes import certificates, connected, in_threads
 from workers.thread_group import ThreadGroup
 
+pytestmark = pytest.mark.alone
+
 KINDS = [("alone", 1), *(("threads", n) for n in (1, 2, 3, 5)), *(("mesh", n) for n in (1, 2, 3, 4)), ("tls", 3)]
 random_cases = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32 - 1)

@@ -22,7 +22,7 @@ from workers.messages import job_digest
 from workers.roster import HELLO, MAGIC, NONCE_BYTES, PROOF_BYTES, WELCOME, Roster, Seat, new_secret
 from workers.tls import contexts, security
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 Pair = tuple[Roster, list[Endpoint]]
 

@@ -28,7 +28,7 @@ from workers.gang import WAITING, GangSettings, train_on_gang
 from workers.job import NoProgress, RoundProgress, TrainingJob, TrainingOutcome
 from workers.model_file import from_bytes, model_sha256, to_bytes
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 N_WORKERS = 3
 N_ROWS = 100

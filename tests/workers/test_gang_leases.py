@@ -8,6 +8,8 @@ from workers import gang_leases
 from workers.errors import GangUnavailable
 from workers.gang_leases import SETTLING_PAUSE, Held, Wanted, wait_for_workers
 
+pytestmark = pytest.mark.alone
+
 BEGAN = 100.0
 HELD = Held((), ())
 

@@ -16,7 +16,7 @@ from workers.link import Link
 from workers.mesh import Deadlines, Member, MeshCollective
 from workers.messages import HEADER, Header, Kind, Place, dtype_code, job_digest
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 ONES = np.ones(10, np.int64)
 LARGE = np.ones(1 << 20, np.int64)

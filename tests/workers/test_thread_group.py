@@ -10,7 +10,7 @@ from boost_core.errors import CollectiveError, DeadlinePassed, MemberLost, Stale
 from tests.workers.meshes import in_threads
 from workers.thread_group import ThreadGroup
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.alone, pytest.mark.faults]
 
 ONES = np.ones(3, np.int64)
 

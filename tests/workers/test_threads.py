@@ -29,6 +29,8 @@ from workers.job import NoProgress, TrainingJob
 from workers.model_file import model_sha256
 from workers.reading import RangeReader
 
+pytestmark = pytest.mark.alone
+
 base = len(os.listdir("/proc/self/task"))
 jobs, threads, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 plan = plan_of(path)

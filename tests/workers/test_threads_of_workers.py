@@ -24,7 +24,10 @@ from workers.job import CheckpointSettings, NoProgress, TrainingJob
 from workers.machine_limits import cpu_limit
 from workers.model_file import model_sha256
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc"),
+]
 
 GIVEN = ("2", "2", "1", "3", "0")  # --threads of each worker; 0: as many as it may use cores
 
