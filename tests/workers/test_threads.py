@@ -16,6 +16,8 @@ import boost_core
 from tests.builders import make_table
 from tests.workers.parquet_tables import columns_of, small_config, write
 
+pytestmark = pytest.mark.alone
+
 JOBS, THREADS = 4, 3
 
 SCRIPT = """
@@ -28,8 +30,6 @@ from workers.in_process import train_in_process
 from workers.job import NoProgress, TrainingJob
 from workers.model_file import model_sha256
 from workers.reading import RangeReader
-
-pytestmark = pytest.mark.alone
 
 base = len(os.listdir("/proc/self/task"))
 jobs, threads, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
