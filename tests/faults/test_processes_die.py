@@ -243,12 +243,12 @@ def test_all_are_killed_at_once_and_started_again(
 
 @pytest.fixture
 def apart() -> Iterator[dict[str, str]]:
-    """Settings of servers and runners that share a store, in which a runner is missed after 2 s."""
+    """Settings of servers and runners that share a store, in which a runner is missed after 3 s."""
     with running_server() as postgres:
         yield {
             "EDGEWISE_DATABASE_URL": postgres.database().render_as_string(),
             "EDGEWISE_EMBEDDED_RUNNER": "false",
-            "EDGEWISE_LEASE_SECONDS": "2",
+            "EDGEWISE_LEASE_SECONDS": "3",
         }
 
 
