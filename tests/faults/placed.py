@@ -66,8 +66,8 @@ def run(
     note(assignment, f"pid {os.getpid()} {get_worker().address}")
     if assignment.rank not in ranks or job.attempt not in attempts:
         place = NOWHERE
-    placed = PlacedFault(collective, place, action, lambda number: note(assignment, f"begin {number}"))
-    return run_member(assignment, placed, progress)  # type: ignore[arg-type]
+    placed: Any = PlacedFault(collective, place, action, lambda number: note(assignment, f"begin {number}"))
+    return run_member(assignment, placed, progress)
 
 
 def while_loading(assignment: Assignment, collective: Collective, progress: Progress) -> MemberOutcome:

@@ -249,6 +249,13 @@ def test_the_command_answers_at_once() -> None:
     assert found.stdout == "set()\n"
 
 
+def test_members_of_a_cluster_start_without_database_and_arrow() -> None:
+    start = "import sys, service.cli_roles as roles; roles.cluster_settings({})"
+    heavy = f"{start}; print({{'sqlalchemy', 'pyarrow', 'numba', 'fastapi'}} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
 def test_the_release_is_told() -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"edgewise {version('edgewise')}\n")

@@ -74,6 +74,7 @@ def test_a_killed_worker_comes_back_however_soon_dask_looks_for_it() -> None:
         os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
         wait_until(lambda: known_workers(client, 10.0), lambda known: address not in known)
         client.wait_for_workers(1, timeout=60)
+        assert address not in known_workers(client, 10.0)
 
 
 def test_workers_that_join_later_take_part_in_gangs() -> None:

@@ -77,6 +77,16 @@ def test_members_with_certificates_train_and_strangers_stay_out(tls_dir: Path, t
         assert worker.wait(60) == 1
 
 
+def test_members_with_certificates_leave_no_failed_handshake_in_the_log(tls_dir: Path, tmp_path: Path) -> None:
+    with role("scheduler", "--port", "0", "--tls-dir", str(tls_dir), log=tmp_path / "s") as (scheduler, address):
+        with connect(address, tls_dir=tls_dir):
+            pass
+        scheduler.send_signal(signal.SIGTERM)
+        assert scheduler.wait(60) == 0
+        assert scheduler.stderr is not None
+        assert "handshake" not in scheduler.stderr.read()
+
+
 @pytest.mark.parametrize("name", ["scheduler", "worker"])
 def test_nobody_listens_for_others_without_certificates(name: str) -> None:
     command = [sys.executable, "-m", "service.cli", name, "--host", "0.0.0.0"]
