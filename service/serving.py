@@ -18,6 +18,9 @@ FAILED_TO_START = 2
 # A process answers once it has imported everything, which takes long where cores are few and all start at once.
 ANSWER_SECONDS = 60
 BACKLOG = 2048  # uvicorn's own
+# A connection without a request is closed after this. Clients must give theirs up sooner (httpx does after 5 s, which
+# is uvicorn's own figure; balancers after 60 s): a request that is sent while the server closes is lost.
+IDLE_SECONDS = 75
 
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> int:
@@ -57,8 +60,12 @@ def _serve_by_processes(settings: Settings, listener: socket.socket, ready: Call
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    # Requests in flight get as long as the running job.
-    return {"log_config": log_config(), "timeout_graceful_shutdown": max(1, int(settings.stop_seconds))}
+    return {
+        "log_config": log_config(),
+        "timeout_keep_alive": IDLE_SECONDS,
+        # Requests in flight get as long as the running job.
+        "timeout_graceful_shutdown": max(1, int(settings.stop_seconds)),
+    }
 
 
 class _Server(uvicorn.Server):

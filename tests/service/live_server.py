@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.app import create_app
+from service.serving import IDLE_SECONDS
 from service.settings import Settings
 
 
@@ -27,7 +28,8 @@ def in_thread(settings: Settings) -> Iterator[tuple[httpx.Client, FastAPI]]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+    config = uvicorn.Config(app, log_config=None, timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     host, port = listener.getsockname()
