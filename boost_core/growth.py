@@ -1,5 +1,6 @@
 """Grows trees on a member's rows: alone in one kernel call, in a gang with one exchange a level."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from boost_core.cut_search import room_for_search
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
-from boost_core.intrinsics import Lanes, lanes_for, width_for
+from boost_core.intrinsics import lanes_for, width_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
+from boost_core.leaf_sums import LeafSums, Summing, summing
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
@@ -29,7 +31,8 @@ Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
 BLOCKS_A_THREAD = 2
 PASS = 4  # features, or bundles, that a pass over the rows takes at once (histogram.add_rows)
-ALL = np.empty(0, np.int32)
+ALL = NOTHING = np.empty(0, np.int32)
+CONTROL = 2  # which part of a growth's room it is (_LoneGrower._kept)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
 
@@ -43,11 +46,13 @@ class Growth(NamedTuple):
 
 
 class Growing(NamedTuple):
-    """What `lone_growth.grow` is given, of which the total mass changes from round to round, and what it leaves."""
+    """What `lone_growth.grow` is given, of which the total mass changes from round to round, and what it leaves; held:
+    for as long as it may be called."""
 
     given: tuple[Any, ...]
     tree: GrowingTree
     leaf_of_row: NDArray[np.int32]
+    held: Summing
 
 
 @dataclass
@@ -108,18 +113,16 @@ class Grower:
 
 class _Prepared(NamedTuple):
     """What growth is given that stays from one tree to the next of the same shape: (max_leaves, n_channels, n_outputs,
-    max_depth, width of a row of gains, rows if not all). room: histograms and what _kept says, then times."""
+    max_depth, width of a row of gains, rows if not all). room: histograms and what _kept says, then times; sums: what
+    they are summed by, but for the gains."""
 
     shape: tuple[int, ...]
     threads: int
-    lanes: Lanes
     edges: Integers
     table: tuple[Any, ...]
     tree: GrowingTree
     room: tuple[Integers, ...]
-
-
-NOTHING = _Prepared((), 1, (), np.zeros((1, 3), np.int64), (), new_tree(0, 0, 0, 0), ())  # for no shape
+    sums: Callable[[NDArray[np.signedinteger]], LeafSums]
 
 
 class _LoneGrower:
@@ -132,14 +135,16 @@ class _LoneGrower:
         self._order = np.empty(shard.n_rows, np.int32)
         self._hists = np.empty((0, 0, 0), np.int64)
         self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
+        self._summed: NDArray[np.signedinteger] = NOTHING  # gains that self._summing is for
+        self._summing: Summing
         self._untimed = new_times()  # of helpers: the leader's times are those of the call
 
     def offer(self, binning: Binning) -> None:
         """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
         self._binning = binning
         self._with_cuts = Offer.of(binning).features
-        self._layouts: dict[tuple[int, bool], tuple[Integers, tuple[Any, ...]]] = {}
-        self._last = NOTHING
+        self._layouts: dict[tuple[int, bool], tuple[Integers, Integers]] = {}
+        self._last: _Prepared | None = None
 
     def grow(
         self,
@@ -152,9 +157,9 @@ class _LoneGrower:
     ) -> Tree:
         n_rows = gains.values.shape[0]
         rows = ALL if gains.rows is None or len(gains.rows) == n_rows else gains.rows
-        given, tree, leaf_of_row = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums, rows)
-        grow(*given)
-        grown = finished(tree, leaf_of_row)
+        growing = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums, rows)
+        grow(*growing.given)
+        grown = finished(growing.tree, growing.leaf_of_row)
         if rows is ALL:
             return grown
         return grown._replace(leaf_of_row=route(grown, self._shard.bins, self._binning, self._team))
@@ -164,16 +169,19 @@ class _LoneGrower:
         (objective, max_leaves, n_outputs, max_depth), team = growth, self._team
         n_rows, n_padded = gains.values.shape
         shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_padded, len(rows))
-        if shape != self._last.shape:
-            self._last = self._prepared(shape)
-        _, threads, lanes, edges, table, tree, room = self._last
+        prepared = self._last
+        if prepared is None or shape != prepared.shape:
+            prepared, self._summed = self._prepared(shape), NOTHING
+            self._last = prepared
+        _, threads, edges, table, tree, room, sums_of = prepared
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(n_rows, np.int32)
-        matrix = gains.values.reshape(-1), sums, gains.total_mass
-        work = (self._order, leaf_of_row, leaf_of_row, *room)
-        posts = team.posts(threads)
-        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, lanes)
-        return Growing(given, tree, leaf_of_row)
+        if self._summed is not gains.values:
+            self._summed, self._summing = gains.values, summing(sums_of(gains.values.reshape(-1)))
+        work, held = (self._order, leaf_of_row, leaf_of_row, *room), self._summing
+        posts, matrix = team.posts(threads), (sums, gains.total_mass)
+        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, held.call)
+        return Growing(given, tree, leaf_of_row, held)
 
     def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
         """What growth of trees of a shape is given besides gains; shape: see _Prepared."""
@@ -181,9 +189,30 @@ class _LoneGrower:
         lanes = lanes_for(n_channels + 1)
         threads = self._threads(len(lanes), n_rows or self._shard.n_rows)
         bundles, joint = self._bundling.of(self._with_cuts, n_padded)
-        (edges, table), hists = self._layout(threads, bundles), self._histograms(max_leaves, n_padded)
+        (edges, singles), hists = self._layout(threads, bundles), self._histograms(max_leaves, n_padded)
         tree, room = self._kept((max_leaves, n_channels, n_outputs, max_depth, edges.shape[0] - 1, hists.shape[0]))
-        return _Prepared(shape, threads, lanes, edges, table, tree, (hists, joint, *room, self._team.times))
+        binning, bins, features = self._binning, self._shard.bins, self._with_cuts
+        table = (bins, binning.bin_start, binning.n_thresholds, binning.has_missing, features)
+
+        def sums(gains: NDArray[np.signedinteger]) -> LeafSums:
+            return LeafSums(
+                bins=bins,
+                gains=gains,
+                order=self._order,
+                segments=tree.segments,
+                hists=hists,
+                joint=joint,
+                control=room[CONTROL],
+                edges=edges,
+                bin_start=binning.bin_start,
+                features=features,
+                singles=singles,
+                bundles=bundles,
+                n_channels=n_channels,
+                lanes=lanes,
+            )
+
+        return _Prepared(shape, threads, edges, table, tree, (hists, *room, self._team.times), sums)
 
     def _kept(self, sizes: tuple[int, ...]) -> tuple[GrowingTree, tuple[Integers, ...]]:
         """Room for a tree, and slots, taken, control, found, divided, bounds, room; it is used again, and growth sets
@@ -207,15 +236,14 @@ class _LoneGrower:
             room = self._room[sizes] = (tree, work)
         return room
 
-    def _layout(self, threads: int, bundles: Bundles) -> tuple[Integers, tuple[Any, ...]]:
-        """Blocks of the features, and what there is of them: `edges` and `table` of lone_growth.grow."""
+    def _layout(self, threads: int, bundles: Bundles) -> tuple[Integers, Integers]:
+        """Blocks of the features, and those in no bundle: `edges` and `singles` of LeafSums."""
         key = threads, len(bundles.numbers) > 0
         layout = self._layouts.get(key)
         if layout is None:
-            binning, features = self._binning, self._with_cuts
-            columns, singles = bundles.columns(features), bundles.singles(features)
-            table = (binning.bin_start, binning.n_thresholds, binning.has_missing, features, singles, bundles)
-            layout = self._layouts[key] = (columns[self._blocks(threads, columns)], (self._shard.bins, *table))
+            columns = bundles.columns(self._with_cuts)
+            blocks = columns[self._blocks(threads, columns)]
+            layout = self._layouts[key] = (blocks, bundles.singles(self._with_cuts))
         return layout
 
     def _blocks(self, threads: int, columns: Integers) -> Integers:

@@ -11,12 +11,10 @@ children's histograms built from their rows; the sums, and so the tree, are the 
 
 import numpy as np
 
-from boost_core.bundles import add_columns
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_next, start_search
-from boost_core.gain_matrix import absolute_sum
-from boost_core.intrinsics import pause, width_of
+from boost_core.intrinsics import pause
 from boost_core.jit import bare_kernel, bare_step, inlined_step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import LEADER, call_address, call_of
@@ -32,9 +30,10 @@ from boost_core.tree_steps import (
     start_tree,
 )
 
-ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT = range(7)  # entries of control; LARGE follows SMALL
+# Entries of control; what is of the large one follows what is of the small one.
+ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT, ABSOLUTE = range(8)
 NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
-CONTROL_FIELDS = 7
+CONTROL_FIELDS = 8
 NO_SLOT = -1
 # Of int64: a cache line, so that threads do not fight for it. Divided: left and right rows of a block.
 DIVIDED_FIELDS = FOUND_FIELDS = 8
@@ -42,28 +41,27 @@ WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared
 
 
 @bare_kernel
-def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes):  # type: ignore[no-untyped-def]
+def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, summing):  # type: ignore[no-untyped-def]
     """Grow a tree, with whoever waits at the posts.
 
     rows: int32, those that are not all 0, or none for all of them (the leaves of others are not told); edges: int64
-    [n_blocks + 1, 3], where a block's features, single features and bundles begin; table = (bins, bin_start,
-    n_thresholds, has_missing, features int64 [k]: those with cuts, singles int64: of these, those in no bundle,
-    bundles); gains = (flat values, sums, total mass); work = (order, scratch, leaf_of_row, hists int64
-    [n_slots, n_bins, padded], joint (bundles.py), slots int64 [max_leaves], taken int64 [n_slots], control, found int64
+    [n_blocks + 1, 3], where a block's features begin in the first column; table = (bins, bin_start, n_thresholds,
+    has_missing, features int64 [k]: those with cuts); gains = (sums, total mass); work = (order, scratch, leaf_of_row,
+    hists int64 [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
     are divided, room int64 [n_blocks, as room_for_search says], times (kernel_times.py: of this thread));
-    helpers_times: theirs, which nobody reads.
+    helpers_times: theirs, which nobody reads; summing: leaf_sums.call_for, of the same arrays.
     """
-    order, scratch, leaf_of_row, hists, _, slots, taken, control, found, divided, bounds, _, times = work
+    order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)
     gather(crew)
     times_of = (times, helpers_times)
-    call = call_of(_do_blocks, (crew, n_threads(posts), edges, objective, table, gains, work, times_of, tree, lanes))
+    call = call_of(_do_blocks, (crew, n_threads(posts), edges, objective, table, work, times_of, tree, summing))
     invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
         order[i] = rows[i] if rows.shape[0] > 0 else i
-    start_tree(tree, objective, n_rows, gains[1])
+    start_tree(tree, objective, n_rows, gains[0])
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
@@ -71,7 +69,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     if tree.gains.shape[0] > 1:
         control[ACTION], control[SMALL], control[SMALL_SLOT] = ROOT, 0, 0
         _share(crew, posts, call, n_blocks)
-        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains, order, lanes)
+        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains[1], control, summing)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
         middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control)
@@ -81,18 +79,8 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
         if control[ACTION] == CHILDREN:
             _share(crew, posts, call, n_blocks)
             for place in range(2):
-                _combine(
-                    tree,
-                    control[SMALL + place],
-                    hists,
-                    slots,
-                    taken,
-                    table,
-                    found[:, place],
-                    gains,
-                    order,
-                    lanes,
-                )
+                leaf = control[SMALL + place]
+                _combine(tree, leaf, hists, slots, taken, table, found[:, place], gains[1], control, summing)
     dismiss(crew)
     withdraw(posts)
     name_leaves(tree, order, leaf_of_row)
@@ -100,7 +88,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
 
 
 @bare_step
-def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, tree, lanes, helper):  # type: ignore[no-untyped-def]
+def _do_blocks(crew, n_threads, edges, objective, table, work, times_of, tree, summing, helper):  # type: ignore[no-untyped-def]
     """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
 
     times_of: the leader's times and the helpers'. All threads come here by way of a native call, so that what they do
@@ -116,7 +104,7 @@ def _do_blocks(crew, n_threads, edges, objective, table, gains, work, times_of, 
             pause()
         else:
             idle = 0
-            _do_block(block, edges, objective, table, gains, work, times, tree, lanes)
+            _do_block(block, edges, objective, table, work, times, tree, summing)
             finish(crew)
 
 
@@ -130,11 +118,9 @@ def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
 
 
 @inlined_step
-def _do_block(block, edges, objective, table, gains, work, times, tree, lanes):  # type: ignore[no-untyped-def]
+def _do_block(block, edges, objective, table, work, times, tree, summing):  # type: ignore[no-untyped-def]
     """A block of a leaf's rows; or histograms and best cuts of a block of features, for the root or two children."""
-    order, scratch, _, hists, joint, _, _, control, found, divided, bounds, room, _ = work
-    features = table[4][edges[block, 0] : edges[block + 1, 0]]
-    parts = (features, table[5][edges[block, 1] : edges[block + 1, 1]], (edges[block, 2], edges[block + 1, 2]), joint)
+    order, scratch, _, hists, _, _, control, found, divided, bounds, room, _ = work
     if control[ACTION] == DIVIDE:
         leaf = control[LEAF]
         segment = (bounds[block], bounds[block + 1])
@@ -142,20 +128,8 @@ def _do_block(block, edges, objective, table, gains, work, times, tree, lanes): 
         sizes = divide(order, table[0][feature], segment, cut, scratch[segment[0] : segment[1]])
         divided[block, 0], divided[block, 1] = sizes
     else:
-        _children(
-            objective,
-            table,
-            gains,
-            order,
-            hists,
-            tree,
-            control,
-            lanes,
-            parts,
-            room[block],
-            found[block],
-            times,
-        )
+        features = table[4][edges[block, 0] : edges[block + 1, 0]]
+        _children(block, objective, table, hists, tree, control, features, room[block], found[block], times, summing)
 
 
 @inlined_step
@@ -226,14 +200,7 @@ def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
 
 
 @inlined_step
-def _build(hist, table, gains, rows, lanes, parts):  # type: ignore[no-untyped-def]
-    """hist (OUT) [n_bins, padded] of a block of features over the rows; parts: see add_columns."""
-    count = gains[1].shape[0] - 1
-    add_columns(table[0], rows, gains[0], table[1], parts, table[6], lanes, count, hist.reshape(-1))
-
-
-@inlined_step
-def _children(objective, table, gains, order, hists, tree, control, lanes, parts, room, found, times):  # type: ignore[no-untyped-def]
+def _children(block, objective, table, hists, tree, control, features, room, found, times, summing):  # type: ignore[no-untyped-def]
     """A block's part of the histograms of the root or of both children, and the best cut in it (found: OUT).
 
     Each feature's sums are searched right after they were subtracted, while they are in the cache: that counts as
@@ -241,10 +208,9 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
     """
     began = read_clock(times)
     n_leaves = 1 if control[ACTION] == ROOT else 2
-    for place in range(n_leaves):  # in one loop: every further call of _build takes a second to compile
-        leaf, hist = control[SMALL + place], hists[control[SMALL_SLOT + place]]
+    for place in range(n_leaves):
         if place == 0 or control[SUBTRACT] == 0:
-            _build(hist, table, gains, order[tree.segments[leaf, 0] : tree.segments[leaf, 1]], lanes, parts)
+            call_address(summing[0], summing[1], 2 * block + place)
     built = read_clock(times)
     small_hist, excess = hists[control[SMALL_SLOT]], (room[2], room[3])
     layout = (table[1], table[2], table[3], 0)
@@ -253,7 +219,7 @@ def _children(objective, table, gains, order, hists, tree, control, lanes, parts
         sides = (room[0], room[1])
         value = start_search(objective, sums, hist.shape[1], sides)
         found[place, VALUE] = NO_CUT
-        for j in parts[0]:
+        for j in features:
             if place == 1 and control[SUBTRACT] == 1:
                 _subtract(hist, small_hist, table[1][j], table[1][j + 1])
             search_next(objective, value, hist, sums, layout, j, sides, excess, found[place])
@@ -270,19 +236,19 @@ def _subtract(hist, small_hist, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inlined_step
-def _gain(tree, leaf, gains, order, lanes):  # type: ignore[no-untyped-def]
+def _gain(tree, leaf, total_mass, control, summing):  # type: ignore[no-untyped-def]
     """What the leaf's best cut gains. What is more than rounding of all rows is more than that of its own, so these are
     hardly ever added up."""
     cut_value, own_value = tree.records[leaf, VALUE], tree.values[leaf]
-    gain = gain_of(cut_value, own_value, gains[2])
+    gain = gain_of(cut_value, own_value, total_mass)
     if gain > 0 or cut_value == NO_CUT or cut_value <= own_value:
         return gain
-    rows = order[tree.segments[leaf, 0] : tree.segments[leaf, 1]]
-    return gain_of(cut_value, own_value, absolute_sum(gains[0], width_of(lanes), tree.sums.shape[1] - 1, rows))
+    call_address(summing[0], summing[1], ~leaf)
+    return gain_of(cut_value, own_value, control[ABSOLUTE])
 
 
 @bare_step
-def _combine(tree, leaf, hists, slots, taken, table, found, gains, order, lanes):  # type: ignore[no-untyped-def]
+def _combine(tree, leaf, hists, slots, taken, table, found, total_mass, control, summing):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0
     for block in range(1, found.shape[0]):
@@ -298,7 +264,7 @@ def _combine(tree, leaf, hists, slots, taken, table, found, gains, order, lanes)
             record,
             record[RECORD_FIELDS:],
         )
-    tree.gains[leaf] = _gain(tree, leaf, gains, order, lanes)
+    tree.gains[leaf] = _gain(tree, leaf, total_mass, control, summing)
     if tree.gains[leaf] == 0:
         taken[slots[leaf]] = 0  # never split: its histogram is of no use
         slots[leaf] = NO_SLOT

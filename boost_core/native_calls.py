@@ -4,7 +4,9 @@
 lock. Who hands it over calls it so as well: a second way to the same function would be compiled a second time. Each has
 its twin for when the JIT is off.
 
-`address_of` and `call_at` are for kernels that call others: what is called so is neither compiled nor optimised again.
+`kept_call` is for code that Python asks for and that kernels call which know neither it nor the types of what it is
+given. `address_of` and `call_at` are for kernels that call others: what is called so is neither compiled nor optimised
+again.
 """
 
 from typing import Any
@@ -18,7 +20,9 @@ from boost_core.jit import JIT_DISABLED
 
 _WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
 _ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER, _WORD])
+_PAIR: Any = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
 LEADER = -1  # in place of a helper's number, where who hands a call over makes it, too
+KEPT = 512  # int64 of room for what a kept call is given
 
 
 def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
@@ -78,12 +82,33 @@ def _call_of_compiled(typingctx: Any, body: Any, arguments: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         lent = _without_counts(context, builder, sig.args[1], args[1])
         room = cgutils.alloca_once_value(builder, lent)  # type: ignore[no-untyped-call]
-        entry = _entry(context, builder.module, sig.args[0], sig.args[1], room)
-        numbers = [builder.ptrtoint(pointer, _WORD) for pointer in (entry, room)]
-        return context.make_tuple(builder, sig.return_type, numbers)
+        return _handed_over(context, builder, sig, room)
 
-    pair: Any = types.UniTuple  # without types in Numba
-    return pair(types.int64, 2)(body, arguments), codegen
+    return _PAIR(body, arguments), codegen
+
+
+def _handed_over(context: Any, builder: Any, sig: Any, room: Any) -> Any:
+    """The entry of a call of sig.args[0] with what lies in the room, a tuple of sig.args[1], and where that is."""
+    entry = _entry(context, builder.module, sig.args[0], sig.args[1], room)
+    numbers = [builder.ptrtoint(pointer, _WORD) for pointer in (entry, room)]
+    return context.make_tuple(builder, sig.return_type, numbers)
+
+
+def _kept_call_compiled(typingctx: Any, body: Any, arguments: Any, room: Any) -> Any:
+    """As call_of, but that the context lies in room (int64 [KEPT]): the call may be made for as long as somebody holds
+    that array and those among the arguments."""
+    typingctx.resolve_function_type(body, (*arguments.types, types.int64), {})  # compiles it
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        lent = _without_counts(context, builder, sig.args[1], args[1])
+        if context.get_abi_sizeof(lent.type) > 8 * KEPT:
+            raise TypeError(f"KEPT is {KEPT}: less than the {context.get_abi_sizeof(lent.type)} bytes of {sig.args[1]}")
+        start = context.make_array(sig.args[2])(context, builder, args[2]).data
+        place = builder.bitcast(start, lent.type.as_pointer())
+        builder.store(lent, place)
+        return _handed_over(context, builder, sig, place)
+
+    return _PAIR(body, arguments, room), codegen
 
 
 def _call_address_compiled(typingctx: Any, address: Any, context: Any, number: Any) -> Any:
@@ -150,6 +175,10 @@ def _call_of_plain(body: Any, arguments: Any) -> tuple[Any, Any]:
     return body, arguments
 
 
+def _kept_call_plain(body: Any, arguments: Any, room: Any) -> tuple[Any, Any]:
+    return body, arguments
+
+
 def _call_address_plain(address: Any, context: Any, number: int) -> None:
     address(*context, number)
 
@@ -163,6 +192,7 @@ def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:
 
 borrowed: Any = _borrowed_plain if JIT_DISABLED else intrinsic(_borrowed_compiled)
 call_of: Any = _call_of_plain if JIT_DISABLED else intrinsic(_call_of_compiled)
+kept_call: Any = _kept_call_plain if JIT_DISABLED else intrinsic(_kept_call_compiled)
 call_address: Any = _call_address_plain if JIT_DISABLED else intrinsic(_call_address_compiled)
 call_at: Any = _call_at_plain if JIT_DISABLED else intrinsic(_call_at_compiled)
 replace_if: Any = _replace_if_plain if JIT_DISABLED else intrinsic(_replace_if_compiled)

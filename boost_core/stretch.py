@@ -82,15 +82,15 @@ def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type:
     """Run rounds and note them; how many. addresses: of `grow` and of share_out for what is added and filled, then what
     they are given, where the total mass of gains alone changes; pace = (rule, units int64 [1]: what is added reads it,
     total int64 [1], found, seen); limits = (rounds, nanoseconds, units in all, posts of all who help); log: OUT."""
-    crew, posts, rows, edges, objective, table, matrix, work, helpers_times, tree, lanes = growing
+    crew, posts, rows, edges, objective, table, (sums, _), work, helpers_times, tree, summing = growing
     rule, units, total, found, seen = pace
     times, done, reach = work[-1], 0, np.int64(0)
     began, inside = read_clock(times), times[KERNELS]
     for place in range(found.shape[0]):
         log.found[0, place] = found[place]
     while done < limits[0] and (done == 0 or all_near(limits[3])):
-        gains = (matrix[0], matrix[1], total[0])
-        call_at(addresses[0], (crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, lanes))
+        gains = (sums, total[0])
+        call_at(addresses[0], (crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, summing))
         units[0] = step_units(rule, tree.counts[WORTH], total[0])
         reach += units[0]
         if units[0] <= 0 or reach > limits[2]:
@@ -129,6 +129,7 @@ class _Prepared(NamedTuple):
     given; threads: that share the work."""
 
     scores: NDArray[np.integer]
+    growing: Growing
     calls: tuple[tuple[Any, tuple[Any, ...]], ...]
     threads: int
     adding: Adding
@@ -179,7 +180,7 @@ class Stretches:
         return passed
 
     def _go(self, prepared: _Prepared, most: int, room: int, threads: int) -> int:
-        _, calls, _, adding, pace, log = prepared
+        _, _, calls, _, adding, pace, log = prepared
         shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
         limits = (most, LONGEST, room, self._team.posts(threads))
         given = (arguments for _, arguments in calls)
@@ -200,10 +201,10 @@ class Stretches:
         if adding is None or pace is None:
             return None
         given = growing.given
-        growing = growing._replace(given=(*given[:6], (given[6][0], pace.sums, given[6][2]), *given[7:]))
+        growing = growing._replace(given=(*given[:6], (pace.sums, given[6][1]), *given[7:]))
         calls = ((grow, growing.given), (share_out, adding.shared), (share_out, pace.filling))
         threads = max(len(arguments[1]) for _, arguments in calls) // POST + 1
-        return _Prepared(scores.values, calls, threads, adding, pace, _new_log(growing, pace))
+        return _Prepared(scores.values, growing, calls, threads, adding, pace, _new_log(growing, pace))
 
 
 def stretches_of(algorithm: Algorithm, weak_learner: WeakLearner, grower: Grower, team: Team) -> Stretches | None:
