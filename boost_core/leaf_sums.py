@@ -64,7 +64,8 @@ def _sum_up(task, number):  # type: ignore[no-untyped-def]
 
 
 @bare_kernel
-def _call(task, room):  # type: ignore[no-untyped-def]
+def call(task, room):  # type: ignore[no-untyped-def]
+    """The address of _sum_up and that of its task, which is kept in room (int64 [KEPT])."""
     return kept_call(_sum_up, (task,), room)
 
 
@@ -80,4 +81,4 @@ class Summing(NamedTuple):
 def summing(task: LeafSums) -> Summing:
     """What sums up as the task says."""
     room = aligned_empty((KEPT,), np.int64)
-    return Summing(_call(task, room), task, room)
+    return Summing(call(task, room), task, room)

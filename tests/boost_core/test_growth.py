@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from boost_core import bundles, growth, lone_growth, team
+from boost_core import bundles, growth, leaf_sums, lone_growth, team
 from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.collective import Alone
+from boost_core.jit import JIT_DISABLED
 from boost_core.training import TrainingResult
 from boost_core.tree import Tree
 from boost_core.weak_learners.votes import Votes
@@ -121,6 +122,18 @@ def test_any_number_of_channels_follows_the_oracle(n_classes: int):
     """Vectors of every width the kernels have."""
     table = make_table(60, 2, n_classes, seed=n_classes)
     oracle_agrees(bin_table(table), Options(max_leaves=4, free=True), 3)
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_growth_is_compiled_once_for_any_number_of_channels():
+    """Only what sums gains up knows of them, since growth takes several times as long to compile."""
+    grown, summed = [], []
+    for n_classes in (3, 4, 9):
+        train_alone(bin_table(make_table(60, 2, n_classes, seed=1)), config_for(Options(max_leaves=4, free=True), 2))
+        grown.append(len(lone_growth.grow.signatures))
+        summed.append(len(leaf_sums.call.signatures))
+    assert len(set(grown)) == 1
+    assert summed[-1] > 1
 
 
 @pytest.mark.parametrize("max_bins", [2, 3, 8])
