@@ -1,5 +1,6 @@
 """Grows trees on a member's rows: alone in one kernel call, in a gang with one exchange a level."""
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from boost_core.gang_growth import GangMember
 from boost_core.intrinsics import lanes_for, width_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
-from boost_core.leaf_sums import LeafSums, Summing, summing
+from boost_core.leaf_sums import LeafSums, summing
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
@@ -31,7 +32,7 @@ Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
 BLOCKS_A_THREAD = 2
 PASS = 4  # features, or bundles, that a pass over the rows takes at once (histogram.add_rows)
-ALL = NOTHING = np.empty(0, np.int32)
+ALL = np.empty(0, np.int32)
 CONTROL = 2  # which part of a growth's room it is (_LoneGrower._kept)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
 
@@ -47,12 +48,12 @@ class Growth(NamedTuple):
 
 class Growing(NamedTuple):
     """What `lone_growth.grow` is given, of which the total mass changes from round to round, and what it leaves; held:
-    for as long as it may be called."""
+    whose addresses alone are given."""
 
     given: tuple[Any, ...]
     tree: GrowingTree
     leaf_of_row: NDArray[np.int32]
-    held: Summing
+    held: tuple[Any, ...]
 
 
 @dataclass
@@ -135,8 +136,9 @@ class _LoneGrower:
         self._order = np.empty(shard.n_rows, np.int32)
         self._hists = np.empty((0, 0, 0), np.int64)
         self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
-        self._summed: NDArray[np.signedinteger] = NOTHING  # gains that self._summing is for
-        self._summing: Summing
+        # Gains that self._summing is for; not held, since those of a sample are made anew each round.
+        self._summed: weakref.ref[NDArray[np.signedinteger]] | None = None
+        self._summing: tuple[tuple[Any, Any], Integers]
         self._untimed = new_times()  # of helpers: the leader's times are those of the call
 
     def offer(self, binning: Binning) -> None:
@@ -171,17 +173,19 @@ class _LoneGrower:
         shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_padded, len(rows))
         prepared = self._last
         if prepared is None or shape != prepared.shape:
-            prepared, self._summed = self._prepared(shape), NOTHING
+            prepared, self._summed = self._prepared(shape), None
             self._last = prepared
         _, threads, edges, table, tree, room, sums_of = prepared
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(n_rows, np.int32)
-        if self._summed is not gains.values:
-            self._summed, self._summing = gains.values, summing(sums_of(gains.values.reshape(-1)))
-        work, held = (self._order, leaf_of_row, leaf_of_row, *room), self._summing
+        if self._summed is None or self._summed() is not gains.values:
+            self._summing = summing(sums_of(gains.values.reshape(-1)))
+            self._summed = weakref.ref(gains.values)
+        call, kept = self._summing
+        work = (self._order, leaf_of_row, leaf_of_row, *room)
         posts, matrix = team.posts(threads), (sums, gains.total_mass)
-        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, held.call)
-        return Growing(given, tree, leaf_of_row, held)
+        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, call)
+        return Growing(given, tree, leaf_of_row, (prepared, kept, gains.values))
 
     def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
         """What growth of trees of a shape is given besides gains; shape: see _Prepared."""

@@ -23,9 +23,9 @@ Integers = NDArray[np.int64]
 class LeafSums(NamedTuple):
     """What leaves' sums are made of.
 
-    bins uint8 [d, n]; gains: flat, [n, n_padded]; order, segments (tree.py), hists, joint, control: of
-    lone_growth.grow's work, segments of its tree; edges int64 [n_blocks + 1, 3]: where a block's features, single
-    features and bundles begin; features, singles int64 [k]: those with cuts, of these those in no bundle.
+    bins uint8 [d, n]; gains: flat, [n, n_padded]; order, hists, control, segments: of lone_growth.grow's work and tree;
+    joint: see bundles.add_bundled; edges int64 [n_blocks + 1, 3]: where a block's features, single features and bundles
+    begin; features int64 [k]: those with cuts; singles: of these, those in no bundle.
     """
 
     bins: NDArray[np.uint8]
@@ -69,16 +69,7 @@ def call(task, room):  # type: ignore[no-untyped-def]
     return kept_call(_sum_up, (task,), room)
 
 
-class Summing(NamedTuple):
-    """The call that lone_growth.grow makes, and what has to be held meanwhile: a task's arrays, and room that it is
-    kept in."""
-
-    call: tuple[Any, Any]
-    task: LeafSums
-    room: Integers
-
-
-def summing(task: LeafSums) -> Summing:
-    """What sums up as the task says."""
+def summing(task: LeafSums) -> tuple[tuple[Any, Any], Integers]:
+    """The call that lone_growth.grow makes, and the room that it is kept in, to be held as the task's arrays are."""
     room = aligned_empty((KEPT,), np.int64)
-    return Summing(call(task, room), task, room)
+    return call(task, room), room

@@ -50,7 +50,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
     hists int64 [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
     [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
     are divided, room int64 [n_blocks, as room_for_search says], times (kernel_times.py: of this thread));
-    helpers_times: theirs, which nobody reads; summing: leaf_sums.call_for, of the same arrays.
+    helpers_times: theirs, which nobody reads; summing: the call by leaf_sums.summing, of the same arrays.
     """
     order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)

@@ -1,5 +1,6 @@
 """Growth does not depend on how it is carried out: threads, kept histograms, members, speculation."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -235,6 +236,21 @@ def test_a_tree_stays_as_it_is_while_others_of_its_and_of_other_shapes_grow():
         assert one.payload.tolist() == other.payload.tolist()
         assert one.nodes.tolist() == other.nodes.tolist()
         assert (one.value, one.leaf_of_row.tolist()) == (other.value, other.leaf_of_row.tolist())
+
+
+def test_gains_are_not_held_from_one_tree_to_the_next():
+    """Those of a sample are made anew each round, and two of them would have to fit the memory."""
+    random = np.random.default_rng(1)
+    case = random_codes(random, 60, [(5, True)] * 3)
+    shard, gains = shard_of(case.codes, np.zeros(60, np.int32), [(0, 60)]), random.integers(-1000, 1000, (60, 3))
+    with team.Team(1) as alone:
+        grower = growth.Grower(shard, case.binning, Alone(), alone)
+        matrix, sums = gain_matrix_of(gains), np.array([*gains.sum(axis=0), 60], np.int64)
+        held = weakref.ref(matrix.values)
+        tree = grower.grow(Votes(free=True), matrix, sums, 4, 3)
+        del matrix
+        assert tree.nodes.shape[0] == 3
+        assert held() is None
 
 
 def nodes_of(node: reference.Node) -> list[reference.Node]:
