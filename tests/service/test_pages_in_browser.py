@@ -98,6 +98,7 @@ class Page:
 
     def open(self, path: str, width: int = 1280) -> None:
         resize(self.driver, width)
+        self.driver.get("about:blank")  # what the page before still asks for, perhaps of a server that is gone, ends
         complaints(self.driver)
         self.driver.get(str(self._base.join(path)))
 
@@ -154,6 +155,15 @@ def test_an_empty_list_says_so(browser: Chrome, client: httpx.Client) -> None:
     page.see("No model has been registered yet")
     assert not page.is_live()
     assert complaints(browser) == []
+
+
+def test_complaints_are_those_of_the_page_that_is_open(page: Page) -> None:
+    page.open("/jobs/nobody")
+    page.driver.execute_script("setInterval(() => fetch('/nowhere'), 1)")
+    assert wait_until(lambda: complaints(page.driver), bool, 60)
+    page.open("/models")
+    page.see("odd", "td")
+    assert complaints(page.driver) == []
 
 
 def test_the_list_tells_of_every_job(page: Page, server: httpx.Client) -> None:
