@@ -125,8 +125,9 @@ class Passed(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What stays from stretch to stretch, as long as scores stay in their array. calls: kernels and what they are
-    given; threads: that share the work."""
+    """What stays from stretch to stretch, as long as scores stay in their array. growing: nobody reads it, but it holds
+    arrays of which kernels are given addresses alone; calls: kernels and what they are given; threads: that share the
+    work."""
 
     scores: NDArray[np.integer]
     growing: Growing
