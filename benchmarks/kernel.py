@@ -2,8 +2,8 @@
 
     python -m benchmarks.kernel [--threads 2] [--largest CELLS] [--json]
 
-A cell is one (row, feature) pair; its cost is one vector addition of all channels. The twin in C (kernel_twin.c) has
-the same layout and is compiled here by gcc -O3 -march=native; both run on one thread and take turns, so that a busy
+A cell is one (row, feature) pair; its cost is one vector addition of all sums of a bin. The twin in C (kernel_twin.c)
+has the same layout and is compiled here by gcc -O3 -march=native; both run on one thread and take turns, so that a busy
 machine slows both, and their sums must be equal. Rates are of median times; the ratio is the median of the turns'
 ratios, and at least 0.9 is expected of it. Further columns: a member's histogram with all its threads, and
 LightGBM's for one class on one thread, where it is installed (kernel_lightgbm.py). --largest leaves out shapes of more
@@ -33,7 +33,9 @@ from boost_core.binning import make_binning
 from boost_core.gain_matrix import GainMatrix
 from boost_core.histogram import HistogramBuilder, add_rows
 from boost_core.intrinsics import lanes_for, width_for
+from boost_core.objective import sums_in_bins
 from boost_core.team import Team
+from boost_core.weak_learners.votes import Votes
 
 REPEATS = 15
 BAR = 0.9  # of the twin's rate
@@ -41,7 +43,7 @@ BAR = 0.9  # of the twin's rate
 
 @dataclass(frozen=True)
 class Shape:
-    """A table and its gain matrix: `classes` gains a row, and a channel that counts the rows."""
+    """A table and its gain matrix: `classes` gains a row, and a 1 that counts the row where a bin's sums do."""
 
     rows: int
     features: int
@@ -81,22 +83,22 @@ class Case:
 
     def __init__(self, shape: Shape) -> None:
         rng = np.random.default_rng(0)
-        self.shape, self.lanes = shape, lanes_for(shape.classes + 1)
-        n_padded = width_for(shape.classes + 1)
+        n_sums = sums_in_bins(Votes(free=True), shape.classes)
+        self.shape, self.lanes = shape, lanes_for(n_sums)
         self.bins = rng.integers(0, shape.bins, (shape.features, shape.rows), dtype=np.uint8)
         self.rows = np.arange(shape.rows, dtype=np.int32)
         thresholds = [np.arange(shape.bins - 1, dtype=np.float64)] * shape.features
         self.binning = make_binning(thresholds, [False] * shape.features)
-        values = aligned_empty((shape.rows, n_padded), np.int32)
+        values = aligned_empty((shape.rows, width_for(shape.classes + 1)), np.int32)
         values[:] = rng.integers(-(1 << 20), 1 << 20, values.shape, dtype=np.int32)
         self.gains = GainMatrix(values, shape.classes, 0, 0)
-        self.totals = aligned_zeros((int(self.binning.bin_start[-1]), n_padded), np.int64)
+        self.totals = aligned_zeros((int(self.binning.bin_start[-1]), width_for(n_sums)), np.int64)
 
     def kernel(self) -> None:
         """What the engine compiles, called as it calls it."""
         everything, flat = np.arange(self.shape.features), self.totals.reshape(-1)
-        gains, bin_start = self.gains.values.reshape(-1), self.binning.bin_start
-        add_rows(self.bins, self.rows, gains, bin_start, everything, self.lanes, flat, False)
+        bin_start = self.binning.bin_start
+        add_rows(self.bins, self.rows, self.gains.flat, bin_start, everything, self.lanes, flat, False)
 
     def twin(self, twin: Twin) -> None:
         """The same in C."""
@@ -123,7 +125,7 @@ def time_shape(shape: Shape, team: Team, folder: Path | None) -> Rates:
         "member": lambda: builder.add(case.gains, None, case.totals),
     }
     if folder is not None:
-        twin = Twin(case.totals.shape[1], folder)
+        twin = Twin(case.totals.shape[1], case.gains.values.shape[1], folder)
         works["twin"] = lambda: case.twin(twin)
     check_equal(case, works)
     spent: dict[str, list[float]] = {name: [] for name in works}

@@ -1,9 +1,8 @@
 /* The twin of boost_core/histogram.py's add_rows in C, for benchmarks.kernel: the same layout, the same passes.
 
-   totals (int64 [n_bins, CHANNELS]) += gains (int32 [n_rows, CHANNELS]) of the rows, for the features of a range; bins are
-   uint8 [d, n_bin_rows]. Compiled once for a number of CHANNELS, a TILE of rows and the BLOCK_SUMS from which a block of
-   features is full, all known to the compiler as they are to the kernel's. A vector is as wide as the machine's
-   registers. */
+   totals (int64 [n_bins, CHANNELS]) += gains (int32 [n_rows, PITCH], of which the first CHANNELS) of the rows, for the
+   features of a range; bins are uint8 [d, n_bin_rows]. Compiled once for a number of CHANNELS, a PITCH, a TILE of rows and
+   the BLOCK_SUMS from which a block of features is full. A vector is as wide as the machine's registers. */
 
 #include <stdint.h>
 
@@ -80,9 +79,9 @@ static void add_block(const uint8_t *restrict bins, int64_t n_bin_rows, const in
             const uint8_t *codes2 = codes1 + n_bin_rows, *codes3 = codes2 + n_bin_rows;
             for (int64_t k = tile_start; k < tile_stop; k++) {
                 int64_t i = rows[k], ahead = k + AHEAD < n_rows ? k + AHEAD : n_rows - 1;
-                fetch(gains + (int64_t)rows[ahead] * CHANNELS);
+                fetch(gains + (int64_t)rows[ahead] * PITCH);
                 add_four(b0 + (int64_t)codes0[i] * CHANNELS, b1 + (int64_t)codes1[i] * CHANNELS,
-                         b2 + (int64_t)codes2[i] * CHANNELS, b3 + (int64_t)codes3[i] * CHANNELS, gains + i * CHANNELS);
+                         b2 + (int64_t)codes2[i] * CHANNELS, b3 + (int64_t)codes3[i] * CHANNELS, gains + i * PITCH);
             }
         }
         for (; j < stop; j++) {
@@ -90,7 +89,7 @@ static void add_block(const uint8_t *restrict bins, int64_t n_bin_rows, const in
             const uint8_t *codes = bins + j * n_bin_rows;
             for (int64_t k = tile_start; k < tile_stop; k++) {
                 int64_t i = rows[k];
-                add_one(base + (int64_t)codes[i] * CHANNELS, gains + i * CHANNELS);
+                add_one(base + (int64_t)codes[i] * CHANNELS, gains + i * PITCH);
             }
         }
     }

@@ -1,4 +1,4 @@
-"""The kernel's twin in C (kernel_twin.c): compiled by gcc for this machine, one library a number of channels."""
+"""The kernel's twin in C (kernel_twin.c): compiled by gcc for this machine, one library a layout."""
 
 import ctypes
 import shutil
@@ -26,13 +26,14 @@ def compiler_line() -> str | None:
 
 
 class Twin:
-    """add_rows in C for rows of `n_padded` channels; `folder` keeps the library while it is in use."""
+    """add_rows in C for `n_padded` sums a bin of rows of `pitch` gains; `folder` keeps the library while it is in
+    use."""
 
-    def __init__(self, n_padded: int, folder: Path) -> None:
-        library = folder / f"twin_{n_padded}.so"
+    def __init__(self, n_padded: int, pitch: int, folder: Path) -> None:
+        library = folder / f"twin_{n_padded}_{pitch}.so"
         tile = max(TILE_CHANNELS // n_padded, 1)
-        sizes = (f"-DCHANNELS={n_padded}", f"-DTILE={tile}", f"-DBLOCK_SUMS={BLOCK_SUMS}")
-        if not library.exists():  # loaded already: two shapes may have as many channels
+        sizes = (f"-DCHANNELS={n_padded}", f"-DPITCH={pitch}", f"-DTILE={tile}", f"-DBLOCK_SUMS={BLOCK_SUMS}")
+        if not library.exists():  # loaded already: two shapes may have one layout
             subprocess.run([COMPILER, *FLAGS, *sizes, "-o", str(library), str(SOURCE)], check=True)
         self._add_rows = ctypes.CDLL(str(library)).add_rows
         self._add_rows.restype = None

@@ -2,9 +2,10 @@
 
     joint bin = (bin of its first feature * bins of the second + bin of the second) * bins of the third + ...
 
-A histogram of joint bins is added up like one of a feature's bins; then every joint bin that holds rows is added to the
-bin of each feature. Sums are integers, so they are what they would be without. LightGBM (Ke et al., 2017) bundles
-features of which no row has two; here any features go together whose joint bins fit a byte, since nothing is merged.
+A histogram of joint bins is added up like one of a feature's bins; then every joint bin whose sums are not 0 is
+added to the bin of each feature. Sums are integers, so they are what they would be without. LightGBM (Ke et al., 2017)
+bundles features of which no row has two; here any features go together whose joint bins fit a byte, since nothing is
+merged.
 """
 
 from typing import NamedTuple
@@ -139,11 +140,11 @@ class Bundling:
 
 
 @inlined_step
-def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) = gains (flat) of the rows, for some features; other arguments: see add_rows.
+def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) = gains of the rows, for some features; other arguments: see add_rows.
 
-    parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint); count,
-    joint: see add_bundled.
+    parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint: see
+    add_bundled).
     """
     features, singles, span, joint = parts
     bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
@@ -154,15 +155,15 @@ def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, count, tota
                 totals[k] = 0
     add_rows(bins, rows, gains, bin_start, singles if bundled else features, lanes, totals, not bundled)
     if bundled:
-        add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals)
+        add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals)
 
 
 @bare_kernel
-def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains (flat) of the rows, for the features of bundles span[0]..span[1].
+def add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
+    """totals (OUT, flat int64) += gains of the rows, for the features of bundles span[0]..span[1].
 
-    count: the channel that counts rows; bin_start: of the features, as in add_rows; joint: flat int64, room for
-    bundles.start[-1] rows of the histogram, all 0 before and after.
+    gains, bin_start (of the features): as in add_rows; joint: flat int64, room for bundles.start[-1] rows of the
+    histogram, all 0 before and after.
     """
     numbers = bundles.numbers[span[0] : span[1]]
     afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_rows is compiled again
@@ -172,7 +173,10 @@ def add_bundled(rows, gains, bundles, span, lanes, count, bin_start, joint, tota
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]
         for joint_bin in range(begin, stop):
             at = joint_bin * width
-            if joint[at + count] != 0:
+            filled = np.int64(0)
+            for c in range(width):
+                filled |= joint[at + c]
+            if filled != 0:
                 _add_to_each(bundle, joint_bin - begin, at, bundles, lanes, bin_start, joint, totals)
                 for c in range(width):
                     joint[at + c] = 0

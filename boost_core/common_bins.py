@@ -45,12 +45,13 @@ class CommonBins:
 
 @kernel
 def add_uncommon(bins, rows, gains, bin_start, fours, common, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) = gains (flat) of the rows, for fours of features; other arguments: see add_rows."""
+    """totals (OUT, flat int64) = gains of the rows, for fours of features; other arguments: see add_rows."""
     n_rows, n_fours, width = rows.shape[0], fours.shape[0], width_of(lanes)
+    values, pitch = gains
     tile = max(TILE_CHANNELS // width, 1)
     listed, whole = np.empty(tile, np.int64), np.zeros(width, np.int64)
     for k in range(n_rows if n_fours > 0 else 0):
-        add_lanes(whole, (0,), gains, np.int64(rows[k]) * width, lanes)
+        add_lanes(whole, (0,), values, np.int64(rows[k]) * pitch, lanes)
     start = 0
     while start < n_fours:
         stop, n_sums = start, np.int64(0)
@@ -95,18 +96,19 @@ def _list(bins, rows, four, common, listed):  # type: ignore[no-untyped-def]
 def _add(gains, bin_start, four, listed, lanes, totals):  # type: ignore[no-untyped-def]
     """totals (IN/OUT) += gains of what is listed."""
     width, last = width_of(lanes), listed.shape[0] - 1
+    values, pitch = gains
     base0, base1 = bin_start[four[0]] * width, bin_start[four[1]] * width
     base2, base3 = bin_start[four[2]] * width, bin_start[four[3]] * width
     for k in range(listed.shape[0]):
         each = listed[k]
-        prefetch_lanes(gains, (listed[np.uint64(min(k + AHEAD, last))] >> 32) * width, lanes)
+        prefetch_lanes(values, (listed[np.uint64(min(k + AHEAD, last))] >> 32) * pitch, lanes)
         places = (
             base0 + (each & BYTE) * width,
             base1 + (each >> 8 & BYTE) * width,
             base2 + (each >> 16 & BYTE) * width,
             base3 + (each >> 24 & BYTE) * width,
         )
-        add_lanes(totals, places, gains, (each >> 32) * width, lanes)
+        add_lanes(totals, places, values, (each >> 32) * pitch, lanes)
 
 
 @step

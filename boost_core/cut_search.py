@@ -36,42 +36,59 @@ def _start_by_values(objective, sums, n_padded, sides):  # type: ignore[no-untyp
 @bare_step
 def _by_values(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
     """See search_feature."""
-    n_channels = sums.shape[0] - 1
-    n_rows = sums[n_channels]
+    n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
+    n_sums = min(n_channels + 1, width)
     below, left = sides
-    for c in range(n_channels + 1):
+    for c in range(n_sums):
         below[c] = 0
-    missing, flat, width = n_thresholds + 1, hist.reshape(-1), hist.shape[1]
-    n_missing = hist[missing, n_channels] if has_missing else np.int64(0)
+    missing = n_thresholds + 1
+    some_missing = has_missing and _filled(flat, missing * width, n_sums)
     for last_left in range(n_thresholds):
-        if last_left > 0 and hist[last_left, n_channels] == 0:
-            continue  # no row in the bin: the same cut as the one before, which wins the tie
-        add_row(below, 0, flat, last_left * width, n_channels + 1)
-        if n_missing > 0:
-            for c in range(n_channels + 1):
+        if last_left > 0 and not _filled(flat, last_left * width, n_sums):
+            continue  # the same cut as the one before, which wins the tie
+        add_row(below, 0, flat, last_left * width, n_sums)
+        if some_missing:
+            for c in range(n_sums):
                 left[c] = below[c]
-            add_row(left, 0, flat, missing * width, n_channels + 1)
-            if left[n_channels] < n_rows:
+            add_row(left, 0, flat, missing * width, n_sums)
+            if _has_two_sides(sums, left, n_sums):
                 consider(best, cut_value(objective, sums, left, n_channels), 0, last_left, 1)
-        if 0 < below[n_channels] < n_rows:
+        if _has_two_sides(sums, below, n_sums):
             worth = cut_value(objective, sums, below, n_channels)
-            consider(best, worth, 0, last_left, 0 if n_missing > 0 else 1)
-    if 0 < n_missing < n_rows:
+            consider(best, worth, 0, last_left, 0 if some_missing else 1)
+    if some_missing and _has_two_sides(sums, hist[missing], n_sums):
         consider(best, cut_value(objective, sums, hist[missing], n_channels), 1, 0, 1)
+
+
+@inner
+def _filled(hist, at, n_sums):  # type: ignore[no-untyped-def]
+    """Whether a bin's sums, from `at` on, are not all 0; hist: flat."""
+    either = np.int64(0)
+    for c in range(n_sums):
+        either |= hist[np.uint64(at + c)]
+    return either != 0
+
+
+@inner
+def _has_two_sides(sums, left, n_sums):  # type: ignore[no-untyped-def]
+    """Whether there are rows on both sides of a cut, if they were counted; else it does not matter (objective.py)."""
+    n_channels = sums.shape[0] - 1
+    return n_sums == n_channels or 0 < left[n_channels] < sums[n_channels]
 
 
 @bare_step
 def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
-    """See start_search. All channels are searched as they come: the one that counts rows is never beyond its floor, nor
-    is what fills up."""
+    """See start_search. All channels are searched as they come: the one that counts rows, if any, is never beyond its
+    floor, nor is what fills up."""
     n_channels = sums.shape[0] - 1
     apart, floors = sides  # the left side's sums, none yet, less the right one's
-    for c in range(n_channels + 1, n_padded):
+    for c in range(n_channels, n_padded):
         apart[c] = floors[c] = 0
-    for c in range(n_channels + 1):
+    for c in range(n_channels):
         apart[c] = -sums[c]
     set_floors(objective, sums, n_channels, floors)
-    floors[n_channels] = sums[n_channels]
+    if n_padded > n_channels:
+        apart[n_channels], floors[n_channels] = -sums[n_channels], sums[n_channels]
     value = np.int64(0)
     for c in range(n_channels):
         value += floors[c]
@@ -82,13 +99,13 @@ def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyp
 def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
     """See search_feature. A bin without rows has the value of the bin before, which wins the tie."""
     n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
-    n_rows, missing = sums[n_channels], (n_thresholds + 1) * width
+    missing, counted = (n_thresholds + 1) * width, width > n_channels
     apart, floors = sides
     without, with_missing = excess
-    n_missing = flat[missing + n_channels] if has_missing else np.int64(0)
+    some_missing = has_missing and _filled(flat, missing, width)
     _clear(without, n_thresholds)
     scan_bins(apart, flat, 0, width, n_thresholds, floors, without)
-    if n_missing > 0:
+    if some_missing:
         _clear(with_missing, n_thresholds + 1)
         only = with_missing[n_thresholds * EXCESS :]  # missing values to the left, all others to the right
         scan_bins(apart, flat, missing, width, 1, floors, only)
@@ -97,14 +114,17 @@ def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, e
         scan_bins(apart, flat, 0, width, n_thresholds, floors, with_missing)
         for c in range(width):
             apart[c] -= 2 * flat[missing + c]
-    n_left = np.int64(0)
+    n_rows, n_left, n_missing = sums[n_channels], np.int64(0), np.int64(0)
+    if counted and some_missing:
+        n_missing = flat[missing + n_channels]
     for last_left in range(n_thresholds):
-        n_left += flat[np.uint64(last_left * width + n_channels)]
-        if n_missing > 0 and n_left + n_missing < n_rows:
+        if counted:
+            n_left += flat[np.uint64(last_left * width + n_channels)]
+        if some_missing and (not counted or n_left + n_missing < n_rows):
             consider(best, value + _excess(with_missing, last_left), 0, last_left, 1)
-        if 0 < n_left < n_rows:
-            consider(best, value + _excess(without, last_left), 0, last_left, 0 if n_missing > 0 else 1)
-    if 0 < n_missing < n_rows:
+        if not counted or 0 < n_left < n_rows:
+            consider(best, value + _excess(without, last_left), 0, last_left, 0 if some_missing else 1)
+    if some_missing and (not counted or n_missing < n_rows):
         consider(best, value + _excess(with_missing, n_thresholds), 1, 0, 1)
 
 
@@ -183,16 +203,17 @@ def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  
 
 @bare_kernel
 def left_sums(hist, layout, record, sums):  # type: ignore[no-untyped-def]
-    """sums (OUT) [n_channels + 1]: sums of the rows that a record's cut sends left; hist, layout as above."""
+    """sums (OUT) [n_channels + 1]: sums of the rows that a record's cut sends left, and how many they are if histograms
+    count them, else 0; hist, layout as above."""
     bin_start, n_thresholds, has_missing, origin = layout
-    j = record[FEATURE]
+    j, n_sums = record[FEATURE], min(sums.shape[0], hist.shape[1])
     first = bin_start[j] - origin
     for c in range(sums.shape[0]):
         sums[c] = 0
     if record[KIND] == 0:
         for b in range(first, first + record[BIN] + 1):
-            for c in range(sums.shape[0]):
+            for c in range(n_sums):
                 sums[c] += hist[b, c]
     if record[MISSING_LEFT] == 1 and has_missing[j]:
-        for c in range(sums.shape[0]):
+        for c in range(n_sums):
             sums[c] += hist[first + n_thresholds[j] + 1, c]

@@ -45,6 +45,11 @@ class GainMatrix:
     reading: Reading = Reading.TOGETHER
     rows: NDArray[np.int32] | None = None
 
+    @property
+    def flat(self) -> tuple[NDArray[np.signedinteger], int]:
+        """The values one after another, and how many are in a row: as kernels take them."""
+        return self.values.reshape(-1), self.values.shape[1]
+
     def sums(self, team: Team) -> NDArray[np.int64]:
         """Sums over this member's rows of each channel and, last, their count: int64 [n_channels + 1]."""
         n_rows, n_padded = self.values.shape
@@ -102,11 +107,12 @@ def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-d
 
 
 @bare_kernel
-def absolute_sum(values, width, n_channels, rows):  # type: ignore[no-untyped-def]
-    """Sum of the absolute gains of some rows; values: flat, [n_rows, width]."""
+def absolute_sum(gains, n_channels, rows):  # type: ignore[no-untyped-def]
+    """Sum of the absolute gains of some rows; gains: of GainMatrix.flat."""
+    values, pitch = gains
     total = np.int64(0)
     for k in range(rows.shape[0]):
-        first = np.int64(rows[k]) * width
+        first = np.int64(rows[k]) * pitch
         for c in range(n_channels):
             total += abs(np.int64(values[np.uint64(first + c)]))
     return total

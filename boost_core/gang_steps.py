@@ -1,6 +1,7 @@
 """The steps of growing a tree in a gang, as kernels: Python is entered between them only to exchange sums.
 
 next_level   takes the leaves whose children are known, picks those to expand next and divides their rows
+recount      how many rows their children have, where histograms do not say                 -> summed over the members
 build        histograms of the smaller children over this member's rows, or of its slice over all rows (gang_sums.py)
 spread       what was reduced over the members, each at its place
 search       the larger children's histograms, and the best cut in each child's, in this member's slice
@@ -35,7 +36,8 @@ class Frontier(NamedTuple):
     """A tree while a gang grows it: candidates are leaves, and children computed on speculation.
 
     A candidate's children have the numbers children[c] (left) and children[c] + 1; -1 while unknown. All int64 but
-    payload (int32); one entry a candidate: segments [n, 2], sums [n, n_channels + 1] over all members, values, gains,
+    payload (int32); one entry a candidate: segments [n, 2], sums [n, n_channels + 1] over all members (the last one, of
+    rows, of those that were expanded and their children), values, gains,
     depths, slots (its histogram; -1: none), children, records [n, fields], payload [n, n_outputs]. One entry a leaf:
     leaves (its candidate), parents [max_leaves, 2]. nodes [max_leaves, NODE_FIELDS]. mass [1]: absolute gains, of this
     member's rows until the root's cut is known, then of all members'.
@@ -151,17 +153,35 @@ def _expand(front, objective, rows, splits_left, chosen):  # type: ignore[no-unt
         likely = 2 * rank < splits_left or front.sums[candidate, n_rows] <= front.counts[CHEAP_ROWS]
         if fit and likely:
             _divide(front, objective, candidate, rows)
-            left = front.children[candidate]
-            small_is_left = 2 * front.sums[left, n_rows] <= front.sums[candidate, n_rows]
             chosen[n, PARENT] = candidate
-            chosen[n, SMALL] = left if small_is_left else left + 1
-            chosen[n, LARGE] = left + 1 if small_is_left else left
-            front.slots[chosen[n, LARGE]] = front.slots[candidate]
-            front.slots[chosen[n, SMALL]] = front.counts[N_SLOTS]
+            _order_children(front, chosen[n], front.counts[N_SLOTS])
             front.counts[N_SLOTS] += 1
             n += 1
         rank += 1
     return n
+
+
+@step
+def _order_children(front, chosen, slot):  # type: ignore[no-untyped-def]
+    """chosen (IN: PARENT, OUT): which child is the smaller one, whose histogram comes into the slot."""
+    n_rows = front.sums.shape[1] - 1
+    left = front.children[chosen[PARENT]]
+    small_is_left = front.sums[left, n_rows] <= front.sums[left + 1, n_rows]
+    chosen[SMALL] = left if small_is_left else left + 1
+    chosen[LARGE] = left + 1 if small_is_left else left
+    front.slots[chosen[LARGE]] = front.slots[chosen[PARENT]]
+    front.slots[chosen[SMALL]] = slot
+
+
+@kernel
+def recount(front, chosen, sizes):  # type: ignore[no-untyped-def]
+    """After next_level, which has `chosen` [n, 3] (IN/OUT): sizes [n, 2], rows of the left and the right children over
+    all members."""
+    n, n_rows = chosen.shape[0], front.sums.shape[1] - 1
+    for e in range(n):
+        left = front.children[chosen[e, PARENT]]
+        front.sums[left, n_rows], front.sums[left + 1, n_rows] = sizes[e, 0], sizes[e, 1]
+        _order_children(front, chosen[e], front.counts[N_SLOTS] - n + e)
 
 
 @step
@@ -205,22 +225,22 @@ def _take(front, leaf):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def build(rows, bounds, slots, bins, gains, bin_start, parts, bundles, rest, lanes, count, hists):  # type: ignore[no-untyped-def]
+def build(rows, bounds, slots, bins, gains, bin_start, parts, bundles, rest, lanes, hists):  # type: ignore[no-untyped-def]
     """hists[slots[e]] (OUT, [n_bins, padded]) for some features: histograms of lists of rows.
 
-    rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: flat, [n, padded];
-    bin_start as in Binning; parts, bundles, count: see bundles.add_columns; rest = (fours, common) of further features:
-    see common_bins.add_uncommon.
+    rows: int32, all lists; bounds [n_lists, 2]: where they lie in it; bins uint8 [d, n]; gains: of GainMatrix.flat;
+    bin_start as in Binning; parts, bundles: see bundles.add_columns; rest = (fours, common) of further features: see
+    common_bins.add_uncommon.
     """
     for e in range(bounds.shape[0]):
         listed, totals = rows[bounds[e, 0] : bounds[e, 1]], hists[slots[e]].reshape(-1)
-        add_columns(bins, listed, gains, bin_start, parts, bundles, lanes, count, totals)
+        add_columns(bins, listed, gains, bin_start, parts, bundles, lanes, totals)
         add_uncommon(bins, listed, gains, bin_start, rest[0], rest[1], lanes, totals)
 
 
 @kernel
 def spread(summed, slots, hists, bin_start, origin, features):  # type: ignore[no-untyped-def]
-    """hists[slots[e]] (OUT, [slice bins, n_channels + 1]) = summed[e], for some features; origin: the slice's first
+    """hists[slots[e]] (OUT, [slice bins, sums of a bin]) = summed[e], for some features; origin: the slice's first
     bin."""
     for j in features:
         begin, end = bin_start[j] - origin, bin_start[j + 1] - origin
@@ -237,7 +257,7 @@ def search(front, chosen, objective, hists, layout, features, found):  # type: i
 
     A feature after the other, so that its sums are read again while they are in the cache.
 
-    hists: IN/OUT [n_slots, slice bins, at least n_channels + 1]; layout: as in cut_search; features: some of the slice,
+    hists: IN/OUT [n_slots, slice bins, sums of a bin, at least]; layout: as in cut_search; features: some of the slice,
     in order; found: OUT [2 n_chosen, RECORD_FIELDS], the smaller and the larger child's.
     """
     n_padded = hists.shape[2]
@@ -279,7 +299,7 @@ def settle(front, chosen, hists, layout, found, rows, gains, records):  # type: 
     """records (OUT [2 n_chosen, fields]): the best of the parts' cuts (found [parts, 2 n_chosen, RECORD_FIELDS]).
 
     Absolute gains are added up where this member's best cut may be rounding: if that of all members is, each of theirs
-    is. rows: in the order of the segments; gains = (flat values, their width).
+    is. rows: in the order of the segments; gains: of GainMatrix.flat.
     """
     for row in range(records.shape[0]):
         child = chosen[row // 2, SMALL + row % 2]
@@ -296,7 +316,7 @@ def settle(front, chosen, hists, layout, found, rows, gains, records):  # type: 
             record[MASS] = front.mass[0]
         elif child > 0 and gain_of(record[VALUE], front.values[child], front.mass[0]) == 0:
             own = rows[front.segments[child, 0] : front.segments[child, 1]]
-            record[MASS] = absolute_sum(gains[0], gains[1], front.sums.shape[1] - 1, own)
+            record[MASS] = absolute_sum(gains, front.sums.shape[1] - 1, own)
 
 
 @kernel

@@ -25,7 +25,7 @@ from boost_core.common_bins import NO_FOURS, CommonBins
 from boost_core.cut import FeatureSlices, Offer, slice_bins
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_steps import PARENT, SMALL, Frontier, build, spread
-from boost_core.intrinsics import Lanes, lanes_for
+from boost_core.intrinsics import Lanes, lanes_for, width_for
 from boost_core.kernel_times import HISTOGRAMS
 from boost_core.shard import Shard
 from boost_core.team import Team
@@ -57,8 +57,9 @@ class SliceSums(Protocol):
     def offer(self, offer: Offer) -> None:
         """From now on only these features are cut; said before any tree."""
 
-    def begin(self, gains: GainMatrix) -> int:
-        """A tree of these gains begins on all members; returns the channels of its histograms, padded or not."""
+    def begin(self, gains: GainMatrix, n_sums: int) -> int:
+        """A tree of these gains begins on all members, whose histograms have so many sums in a bin
+        (objective.sums_in_bins); returns these, padded or not."""
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Whatever has to travel for the smaller children of the chosen candidates."""
@@ -78,9 +79,9 @@ class SliceSums(Protocol):
 def worth_copies(n_rows: int, n_features: int, n_bins: int, width: int, max_leaves: int) -> bool:
     """Whether copies of bins cost less than reducing histograms, about: bytes of a tree, and memory.
 
-    n_rows, n_bins: of all members and features; width: channels of a histogram. Of either way a member of M sends
-    (M - 1) / M of these bytes. Copies may take as much memory as the histograms that a tree keeps anyway. All
-    arguments are equal on all members, so they all choose alike.
+    n_rows, n_bins: of all members and features; width: gains of a row, about the sums of a bin. Of either way a
+    member of M sends (M - 1) / M of these bytes. Copies may take as much memory as the histograms that a tree keeps
+    anyway. All arguments are equal on all members, so they all choose alike.
     """
     histograms = max_leaves * n_bins * width * SUM_BYTES
     copies = n_rows * n_features
@@ -106,11 +107,9 @@ class ReducedHistograms:
         self._own = offer.within(*self.slices.own)
         self._bundles: Bundles | None = None
 
-    def begin(self, gains: GainMatrix) -> int:
-        self._lanes = lanes_for(gains.n_channels + 1)
-        self._gains = gains.values.reshape(-1)
-        self._shape = (int(self._offer.bin_start[-1]), gains.values.shape[1])
-        self._n_used = gains.n_channels + 1
+    def begin(self, gains: GainMatrix, n_sums: int) -> int:
+        self._lanes, self._gains, self._n_used = lanes_for(n_sums), gains.flat, n_sums
+        self._shape = (int(self._offer.bin_start[-1]), width_for(n_sums))
         bundles, self._joint = self._bundling.of(self._offer.features, self._shape[1])
         if bundles is not self._bundles:
             features = self._offer.features
@@ -140,15 +139,12 @@ class ReducedHistograms:
         features, bin_start = self._offer.features, self._offer.bin_start
         self._room, local = kept(self._room, (n, *self._shape))
         bounds = front.segments[chosen[:, SMALL]]
-        slots, count = np.arange(n), self._n_used - 1
-        bundles, columns = self._bundles, self._columns
+        slots, bundles, columns = np.arange(n), self._bundles, self._columns
 
         def part(begin: int, end: int) -> None:
             (first, single, bundle), (last, last_single, last_bundle) = columns[[begin, end]].tolist()
             parts = (features[first:last], self._singles[single:last_single], (bundle, last_bundle), self._joint)
-            build(
-                order, bounds, slots, bins, self._gains, bin_start, parts, bundles, NO_FOURS, self._lanes, count, local
-            )
+            build(order, bounds, slots, bins, self._gains, bin_start, parts, bundles, NO_FOURS, self._lanes, local)
 
         n_columns = len(columns) - 1
         n_rows = int((bounds[:, 1] - bounds[:, 0]).sum())
@@ -187,8 +183,8 @@ class FeatureCopies:
         offered = offer.within(start, stop) - start
         self._n_offered, (self._fours, self._singles) = len(offered), self._common.fours(offered)
 
-    def begin(self, gains: GainMatrix) -> int:
-        self._lanes: Lanes = lanes_for(gains.n_channels + 1)
+    def begin(self, gains: GainMatrix, n_sums: int) -> int:
+        self._lanes: Lanes = lanes_for(n_sums)
         collective, rows, width = self._place.collective, gains.rows, gains.values.shape[1]
         shape = (self._everyone.shape[0], width)
         if self._gains.shape[0] != shape[0] * width or self._gains.dtype != gains.values.dtype:
@@ -201,7 +197,8 @@ class FeatureCopies:
             own_start = np.int32(self._starts[collective.rank])
             self._in_root = np.concatenate(collective.all_gather(rows + own_start))
             whole[self._in_root] = np.concatenate(collective.all_gather(gains.values[rows]))
-        return int(width)
+        self._pitch = width
+        return width_for(n_sums)
 
     def exchange(self, front: Frontier, chosen: Integers, order: Rows) -> None:
         """Which rows are in the smaller children: their counts, then their numbers, in one message."""
@@ -229,8 +226,8 @@ class FeatureCopies:
         slots, n_fours = front.slots[chosen[:, SMALL]], len(self._fours)
         singles = self._singles[max(begin - n_fours, 0) : max(end - n_fours, 0)]
         parts, rest = (singles, singles, (0, 0), self._joint), (self._fours[begin:end], self._common.common)
-        table = (self._bins, self._gains, self._bin_start, parts, self._no_bundles, rest)
-        build(self._rows, self._bounds, slots, *table, self._lanes, hists.shape[2] - 1, hists)
+        table = (self._bins, (self._gains, self._pitch), self._bin_start, parts, self._no_bundles, rest)
+        build(self._rows, self._bounds, slots, *table, self._lanes, hists)
 
     @property
     def work(self) -> int:

@@ -22,6 +22,7 @@ from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
 from boost_core.leaf_sums import LeafSums, summing
 from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
+from boost_core.objective import sums_in_bins
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -114,7 +115,7 @@ class Grower:
 
 class _Prepared(NamedTuple):
     """What growth is given that stays from one tree to the next of the same shape: (max_leaves, n_channels, n_outputs,
-    max_depth, width of a row of gains, rows if not all). room: histograms and what _kept says, then times; sums: what
+    max_depth, sums in a bin, rows if not all). room: histograms and what _kept says, then times; sums: what
     they are summed by, but for the gains."""
 
     shape: tuple[int, ...]
@@ -123,7 +124,7 @@ class _Prepared(NamedTuple):
     table: tuple[Any, ...]
     tree: GrowingTree
     room: tuple[Integers, ...]
-    sums: Callable[[NDArray[np.signedinteger]], LeafSums]
+    sums: Callable[[tuple[NDArray[np.signedinteger], int]], LeafSums]
 
 
 class _LoneGrower:
@@ -169,8 +170,9 @@ class _LoneGrower:
     def growing(self, growth: Growth, gains: GainMatrix, sums: Integers, rows: NDArray[np.int32] = ALL) -> Growing:
         """See Grower.growing; helpers are called back. rows: those of gains, or ALL."""
         (objective, max_leaves, n_outputs, max_depth), team = growth, self._team
-        n_rows, n_padded = gains.values.shape
-        shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_padded, len(rows))
+        n_rows = gains.values.shape[0]
+        n_sums = sums_in_bins(objective, gains.n_channels)
+        shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_sums, len(rows))
         prepared = self._last
         if prepared is None or shape != prepared.shape:
             prepared, self._summed = self._prepared(shape), None
@@ -179,7 +181,7 @@ class _LoneGrower:
         # room for rows on their way while the tree grows, and each row's leaf in the end
         leaf_of_row = np.empty(n_rows, np.int32)
         if self._summed is None or self._summed() is not gains.values:
-            self._summing = summing(sums_of(gains.values.reshape(-1)))
+            self._summing = summing(sums_of(gains.flat))
             self._summed = weakref.ref(gains.values)
         call, kept = self._summing
         work = (self._order, leaf_of_row, leaf_of_row, *room)
@@ -189,8 +191,9 @@ class _LoneGrower:
 
     def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
         """What growth of trees of a shape is given besides gains; shape: see _Prepared."""
-        max_leaves, n_channels, n_outputs, max_depth, n_padded, n_rows = shape
-        lanes = lanes_for(n_channels + 1)
+        max_leaves, n_channels, n_outputs, max_depth, n_sums, n_rows = shape
+        n_padded = width_for(n_sums)
+        lanes = lanes_for(n_sums)
         threads = self._threads(len(lanes), n_rows or self._shard.n_rows)
         bundles, joint = self._bundling.of(self._with_cuts, n_padded)
         (edges, singles), hists = self._layout(threads, bundles), self._histograms(max_leaves, n_padded)
@@ -198,7 +201,7 @@ class _LoneGrower:
         binning, bins, features = self._binning, self._shard.bins, self._with_cuts
         table = (bins, binning.bin_start, binning.n_thresholds, binning.has_missing, features)
 
-        def sums(gains: NDArray[np.signedinteger]) -> LeafSums:
+        def sums(gains: tuple[NDArray[np.signedinteger], int]) -> LeafSums:
             return LeafSums(
                 bins=bins,
                 gains=gains,

@@ -1,9 +1,9 @@
 """Histograms of the gain matrix: for every bin of every feature the sum of its rows' gains.
 
-Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), channels as lanes_for has them.
-Channel n_channels counts the rows. Rows are walked in tiles, so that a tile's gains stay in the level 2 cache while
-the features read them, and features in blocks, whose bins come back to the cache for every tile. Sums are int64; their
-order never matters.
+Layout [n_bins, n_padded]: all features' bins one after another (Binning.bin_start), sums of a bin as lanes_for has
+them: of the channels and, unless it is left out (objective.sums_in_bins), the count of rows. Rows are walked in tiles,
+so that a tile's gains stay in the level 2 cache while the features read them, and features in blocks, whose bins come
+back to the cache for every tile. Sums are int64; their order never matters.
 """
 
 import numpy as np
@@ -24,14 +24,16 @@ BLOCK_SUMS = 1 << 17  # from which a block of features is full: 1 MB of int64
 
 @bare_kernel
 def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains (flat) of the rows, for some features (int64 [k]); afresh: whatever is there.
+    """totals (OUT, flat int64) += gains of the rows, for some features (int64 [k]); afresh: whatever is there.
 
-    bins uint8 [d, n]; rows int32 [m]. Features are taken by fours, so that a row's gains are read and widened once for
+    bins uint8 [d, n]; rows int32 [m]; gains = (flat values, int64: how many are in a row), of which the lanes are added
+    up. Features are taken by fours, so that a row's gains are read and widened once for
     four of them, and by blocks of fours, so that all rows are added to bins that stay in the cache. All of it is in one
     kernel: calls of others count references to the arrays, which threads share. Numbers of rows index as unsigned ones,
     since Numba asks of signed ones whether they count from the end.
     """
     n_rows, n_features = rows.shape[0], features.shape[0]
+    values, pitch = gains
     width = width_of(lanes)
     tile = max(TILE_CHANNELS // width, 1)
     start = 0
@@ -56,21 +58,21 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
                 for k in range(tile_start, tile_stop):
                     i = np.uint64(rows[np.uint64(k)])
                     ahead = np.uint64(min(k + AHEAD, n_rows - 1))
-                    prefetch_lanes(gains, np.int64(rows[ahead]) * width, lanes)
+                    prefetch_lanes(values, np.int64(rows[ahead]) * pitch, lanes)
                     places = (
                         b0 + np.int64(codes0[i]) * width,
                         b1 + np.int64(codes1[i]) * width,
                         b2 + np.int64(codes2[i]) * width,
                         b3 + np.int64(codes3[i]) * width,
                     )
-                    add_lanes(totals, places, gains, np.int64(i) * width, lanes)
+                    add_lanes(totals, places, values, np.int64(i) * pitch, lanes)
                 at += 4
             while at < stop:
                 base, codes = bin_start[features[at]] * width, bins[features[at]]
                 for k in range(tile_start, tile_stop):
                     i = np.uint64(rows[np.uint64(k)])
                     place = base + np.int64(codes[i]) * width
-                    add_lanes(totals, (place,), gains, np.int64(i) * width, lanes)
+                    add_lanes(totals, (place,), values, np.int64(i) * pitch, lanes)
                 at += 1
         start = stop
 
@@ -100,10 +102,10 @@ class HistogramBuilder:
         self._free.setdefault((histogram.shape[0], histogram.shape[2]), []).append(histogram)
 
     def add(self, gains: GainMatrix, rows: NDArray[np.int32] | None, totals: Integers) -> None:
-        """totals [n_bins, n_padded] += the rows' gains (None: all rows)."""
+        """totals [n_bins, n_padded] += the rows' gains (None: all rows), with the count of rows where there is room."""
         chosen = self._rows if rows is None else rows
-        flat_gains, flat_totals = gains.values.reshape(-1), totals.reshape(-1)
-        lanes = lanes_for(gains.n_channels + 1)
+        flat_gains, flat_totals = gains.flat, totals.reshape(-1)
+        lanes = lanes_for(totals.shape[1])
 
         def part(start: int, stop: int) -> None:
             features = self._features[start:stop]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_empty
 from boost_core.bundles import Bundles, add_columns
 from boost_core.gain_matrix import absolute_sum
-from boost_core.intrinsics import Lanes, width_of
+from boost_core.intrinsics import Lanes
 from boost_core.jit import bare_kernel, bare_step
 from boost_core.lone_growth import ABSOLUTE, SMALL, SMALL_SLOT
 from boost_core.native_calls import KEPT, kept_call
@@ -23,13 +23,13 @@ Integers = NDArray[np.int64]
 class LeafSums(NamedTuple):
     """What leaves' sums are made of.
 
-    bins uint8 [d, n]; gains: flat, [n, n_padded]; order, hists, control, segments: of lone_growth.grow's work and tree;
+    bins uint8 [d, n]; gains: of GainMatrix.flat; order, hists, control, segments: of lone_growth.grow's work and tree;
     joint: see bundles.add_bundled; edges int64 [n_blocks + 1, 3]: where a block's features, single features and bundles
     begin; features int64 [k]: those with cuts; singles: of these, those in no bundle.
     """
 
     bins: NDArray[np.uint8]
-    gains: NDArray[np.signedinteger]
+    gains: tuple[NDArray[np.signedinteger], int]
     order: NDArray[np.int32]
     segments: Integers
     hists: Integers
@@ -51,7 +51,7 @@ def _sum_up(task, number):  # type: ignore[no-untyped-def]
     control, segments, order = task.control, task.segments, task.order
     if number < 0:
         rows = order[segments[~number, 0] : segments[~number, 1]]
-        control[ABSOLUTE] = absolute_sum(task.gains, width_of(task.lanes), task.n_channels, rows)
+        control[ABSOLUTE] = absolute_sum(task.gains, task.n_channels, rows)
     else:
         block, place = number >> 1, number & 1
         leaf, hist = control[SMALL + place], task.hists[control[SMALL_SLOT + place]]
@@ -59,8 +59,8 @@ def _sum_up(task, number):  # type: ignore[no-untyped-def]
         features = task.features[edges[block, 0] : edges[block + 1, 0]]
         singles = task.singles[edges[block, 1] : edges[block + 1, 1]]
         parts = (features, singles, (edges[block, 2], edges[block + 1, 2]), task.joint)
-        totals, count = hist.reshape(-1), task.n_channels
-        add_columns(task.bins, rows, task.gains, task.bin_start, parts, task.bundles, task.lanes, count, totals)
+        totals = hist.reshape(-1)
+        add_columns(task.bins, rows, task.gains, task.bin_start, parts, task.bundles, task.lanes, totals)
 
 
 @bare_kernel

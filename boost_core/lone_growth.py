@@ -161,8 +161,8 @@ def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     control[ACTION] = NOTHING_TO_DO
     if tree.counts[N_LEAVES] == max_leaves:
         return  # no cut will be taken any more, so none is searched
-    n_rows = tree.sums.shape[1] - 1
-    small_is_left = tree.sums[leaf, n_rows] <= tree.sums[new, n_rows]
+    left, right = tree.segments[leaf], tree.segments[new]
+    small_is_left = left[1] - left[0] <= right[1] - right[0]
     control[ACTION] = CHILDREN
     control[SMALL] = leaf if small_is_left else new
     control[LARGE] = new if small_is_left else leaf

@@ -36,12 +36,12 @@ class Tree(NamedTuple):
 class GrowingTree(NamedTuple):
     """Leaves by index, room for max_leaves of them, and the nodes taken so far. All int64 but payload (int32).
 
-    segments [max_leaves, 2]: the leaf's local rows are order[start:stop]; sums [max_leaves, n_channels + 1] over all
-    members; values, gains [max_leaves]: worth of the leaf, what its best cut adds (0: none worth it); records
-    [max_leaves, fields]: its best cut (cut.py); payload [max_leaves, n_outputs]; nodes [max_leaves, NODE_FIELDS];
-    parents [max_leaves, 2]: the (node, column) that points to the leaf, -1 for the root; depths [max_leaves]: cuts
-    above the leaf; counts [4]: leaves, nodes, greatest depth, and in the end the
-    worth of all leaves.
+    segments [max_leaves, 2]: the leaf's local rows are order[start:stop]; sums [max_leaves, n_channels + 1], of which
+    the last one counts rows where histograms do; values, gains [max_leaves]: worth of the leaf, what its best cut adds
+    (0: none worth it); records [max_leaves, fields]: its best cut (cut.py); payload [max_leaves, n_outputs]; nodes
+    [max_leaves, NODE_FIELDS]; parents [max_leaves, 2]: the (node, column) that points to the leaf, -1 for the root;
+    depths [max_leaves]: cuts above the leaf; counts [4]: leaves, nodes, greatest depth, and in the end the worth of all
+    leaves.
     """
 
     segments: Integers

@@ -46,7 +46,7 @@ def histogram_assembly() -> str:
     llvm.initialize_all_asmprinters()
     lanes = lanes_for(CHANNELS)
     rows, gains, totals = np.zeros(0, np.int32), np.zeros(CHANNELS, np.int32), np.zeros(6 * CHANNELS, np.int64)
-    add_rows(np.zeros((5, 3), np.uint8), rows, gains, np.arange(6), np.arange(5), lanes, totals, False)
+    add_rows(np.zeros((5, 3), np.uint8), rows, (gains, CHANNELS), np.arange(6), np.arange(5), lanes, totals, False)
     [code] = add_rows.inspect_llvm().values()
     assembly = for_aarch64(code)
     return assembly.split(".Lfunc_end0:")[0]

@@ -92,8 +92,7 @@ def test_fewer_kept_histograms_give_the_same_trees(monkeypatch: pytest.MonkeyPat
     binned = bin_table(make_table(300, 4, 4, seed=kept))
     config = config_for(Options(init_weights="uniform", free=free, max_leaves=24), 6)
     wanted = facts(train_alone(binned, config))
-    channels = 5  # 4 classes and the row count
-    monkeypatch.setattr(growth, "SLOT_BYTES", kept * 8 * channels * int(binned.binning.bin_start[-1]))
+    monkeypatch.setattr(growth, "SLOT_BYTES", kept * 8 * binned.table.n_classes * int(binned.binning.bin_start[-1]))
     assert facts(train_alone(binned, config)) == wanted
 
 
@@ -118,11 +117,24 @@ def test_threads_with_more_of_them_than_features_follow_the_oracle(eager_threads
     oracle_agrees(bin_table(make_table(40, 2, 3, seed=7)), Options(free=free, max_leaves=6), 5, threads=4)
 
 
-@pytest.mark.parametrize("n_classes", [3, 7, 8, 26])
+@pytest.mark.parametrize("n_classes", [3, 4, 5, 7, 8, 26])
 def test_any_number_of_channels_follows_the_oracle(n_classes: int):
     """Vectors of every width the kernels have."""
     table = make_table(60, 2, n_classes, seed=n_classes)
     oracle_agrees(bin_table(table), Options(max_leaves=4, free=True), 3)
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS.keys() - {"adaboost_mr"}))  # which learns label sets only
+def test_rows_that_are_not_counted_change_no_model(monkeypatch: pytest.MonkeyPatch, name: str):
+    """Without the count, bins of four sums take one vector."""
+    binned = bin_table(make_table(120, 4, 2 if ALGORITHMS[name].refusal(4) else 4, seed=4, missing=0.3))
+    for kind in ALGORITHMS[name].weak_learners:
+        algorithm = {"name": name, "row_fraction": 0.8, "weak_learner": {"kind": kind}}
+        config = resolve_config({"algorithm": algorithm, "rounds": 4})
+        got = facts(train_alone(binned, config))
+        with monkeypatch.context() as patched:
+            patched.setattr(growth, "sums_in_bins", lambda _, n_channels: n_channels + 1)
+            assert facts(train_alone(binned, config)) == got, kind
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
@@ -193,7 +205,7 @@ def test_small_gains_beside_large_ones_follow_the_oracle(eager_threads: None, se
 def test_features_counted_together_give_every_algorithms_model(
     monkeypatch: pytest.MonkeyPatch, name: str, weighted: bool
 ):
-    """Joint bins without rows are passed over, so every gain matrix must count its rows."""
+    """Joint bins whose sums are 0 are passed over, which costs nobody a row that counts."""
     table = make_table(150, 6, 2 if ALGORITHMS[name].refusal(3) else 3, seed=1)
     binned = bin_table(replace(table, X=np.round(table.X)))
     data = member_data(binned)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from boost_core import growth, team
+from boost_core import gang_growth, growth, team
 from boost_core.collective import Collective
 from boost_core.config import TrainingConfig
+from boost_core.gang_steps import N_CANDIDATES, N_SLOTS, new_frontier, recount
 from boost_core.records import Silent
 from boost_core.shard import RowRange
 from boost_core.team import Team
@@ -113,6 +114,37 @@ def test_any_number_of_members_gives_the_same_bits(configuration: str, members: 
     assert len(alone.records) == 15
     for result in gang.train(config):
         assert facts(result) == facts(alone)
+
+
+@pytest.mark.parametrize("n_classes", [4, 5])
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("votes", ["free", "factorised"])
+def test_members_whose_histograms_do_not_count_rows(
+    monkeypatch: pytest.MonkeyPatch, votes: str, copies: bool, n_classes: int
+):
+    """They tell each other which child of a cut is the smaller one: not, where histograms count for other reasons."""
+    told: list[Any] = []
+    monkeypatch.setattr(gang_growth, "worth_copies", lambda *_: copies)
+    binned = bin_table(make_table(160, 4, n_classes, seed=n_classes))
+    config = config_for(Options(max_leaves=9, free=votes == "free"), 6)
+    gang, wanted = Gang(binned, spread_rows(160, 3, seed=2)), facts(train_alone(binned, config))
+    monkeypatch.setattr(gang_growth, "recount", lambda *given: (told.append(given[2]), recount(*given)))
+    for least in (-1, gang_growth.WORTH_RECOUNTING):
+        monkeypatch.setattr(gang_growth, "WORTH_RECOUNTING", least)
+        assert [facts(result) for result in gang.train(config)] == [wanted] * 3
+        assert bool(told) == (least < 0 and votes == "free")
+        told.clear()
+
+
+def test_the_smaller_child_is_that_of_fewer_rows_on_all_members():
+    front = new_frontier(4, 1, 1, 9, 0, 4)
+    front.counts[N_CANDIDATES], front.counts[N_SLOTS] = 7, 3
+    front.children[:2], front.slots[:2] = (2, 4), (0, 8)
+    chosen = np.array([[0, 2, 3], [1, 4, 5]])
+    recount(front, chosen, np.array([[7, 6], [5, 5]]))
+    assert chosen.tolist() == [[0, 3, 2], [1, 4, 5]]
+    assert front.slots[2:6].tolist() == [0, 1, 2, 8]  # the larger one's is that of its parent
+    assert front.sums[2:6, -1].tolist() == [7, 6, 5, 5]
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)

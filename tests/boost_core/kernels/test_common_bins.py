@@ -24,18 +24,19 @@ def table(n_rows: int, share: float, seed: int = 0) -> BinnedCodes:
 
 @pytest.mark.parametrize("share", [0.0, 0.9, 1.0])
 @pytest.mark.parametrize(
-    ("n_rows", "n_channels", "gain_type"), [(0, 10, np.int32), (1, 10, np.int32), (90, 10, np.int32), (50, 3, np.int64)]
+    ("n_rows", "n_sums", "gain_type"), [(0, 11, np.int32), (1, 11, np.int32), (90, 10, np.int32), (50, 4, np.int64)]
 )
-def test_sums_are_those_of_all_rows(n_rows: int, n_channels: int, share: float, gain_type: type):
+def test_sums_are_those_of_all_rows(n_rows: int, n_sums: int, share: float, gain_type: type):
     """Whatever was there before is gone, and features that are in no four keep theirs."""
-    random = np.random.default_rng(n_channels)
-    case, width, lanes = table(n_rows, share), width_for(n_channels + 1), lanes_for(n_channels + 1)
-    gains = random.integers(-(1 << 30), 1 << 30, n_rows * width).astype(gain_type)
+    random = np.random.default_rng(n_sums)
+    case, width, lanes = table(n_rows, share), width_for(n_sums), lanes_for(n_sums)
+    pitch = width + 2  # more gains in a row than are summed up
+    gains = random.integers(-(1 << 30), 1 << 30, n_rows * pitch).astype(gain_type)
     rows = np.flatnonzero(random.random(n_rows) < 0.7).astype(np.int32)
     starts, fours = case.binning.bin_start, np.array([[0, 1, 2, 4], [5, 7, 8, 9]])
     expected, found = (np.full(starts[-1] * width, 7, np.int64) for _ in range(2))
-    add_rows(case.codes, rows, gains, starts, fours.reshape(-1), lanes, expected, True)
-    add_uncommon(case.codes, rows, gains, starts, fours, CommonBins(case.codes).common, lanes, found)
+    add_rows(case.codes, rows, (gains, pitch), starts, fours.reshape(-1), lanes, expected, True)
+    add_uncommon(case.codes, rows, (gains, pitch), starts, fours, CommonBins(case.codes).common, lanes, found)
     assert found.tolist() == expected.tolist()
 
 
@@ -50,8 +51,8 @@ def test_many_rows_and_fours_in_tiles_and_blocks():
     gains = np.random.default_rng(1).integers(-(1 << 30), 1 << 30, codes.shape[1] * width).astype(np.int32)
     rows, features = np.arange(codes.shape[1], dtype=np.int32), np.arange(len(codes))
     expected, found = (np.empty(starts[-1] * width, np.int64) for _ in range(2))
-    add_rows(codes, rows, gains, starts, features, lanes, expected, True)
-    add_uncommon(codes, rows, gains, starts, features.reshape(-1, 4), CommonBins(codes).common, lanes, found)
+    add_rows(codes, rows, (gains, width), starts, features, lanes, expected, True)
+    add_uncommon(codes, rows, (gains, width), starts, features.reshape(-1, 4), CommonBins(codes).common, lanes, found)
     assert (found == expected).all()
 
 

@@ -1,10 +1,12 @@
 """Partition and the search for the best cut against brute force."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
+from boost_core import objective
 from boost_core.cut import (
     BIN,
     FEATURE,
@@ -24,10 +26,16 @@ from boost_core.cut_search import left_sums, room_for_search, search_next, start
 from boost_core.gain_matrix import channel_sums
 from boost_core.gang_steps import new_frontier, note, settle
 from boost_core.histogram import HistogramBuilder
+from boost_core.intrinsics import width_for
 from boost_core.jit import kernel
-from boost_core.objective import set_leaves, set_root
+from boost_core.objective import cut_value, set_floors, set_leaves, set_root, sums_in_bins
 from boost_core.team import Team
 from boost_core.tree import GAIN_SHIFT
+from boost_core.weak_learners.impurity import Impurity
+from boost_core.weak_learners.labels import Labels
+from boost_core.weak_learners.means import Means
+from boost_core.weak_learners.real_tree import RealLeaves
+from boost_core.weak_learners.vector_tree import Norms
 from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
@@ -66,12 +74,12 @@ def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator
     return random_codes(random, n_rows, sizes), gains, random
 
 
-def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlices) -> np.ndarray:
-    """The record of the best cut in one member's slice."""
+def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlices, counted: bool = True) -> np.ndarray:
+    """The record of the best cut in one member's slice; counted: whether histograms count rows."""
     matrix = gain_matrix_of(gains)
     with Team(1) as team:
         builder = HistogramBuilder(case.codes, case.binning, team)
-        [hist] = builder.empty(1, matrix.values.shape[1])
+        [hist] = builder.empty(1, width_for(gains.shape[1] + counted))
         builder.add(matrix, None, hist)
         own = np.ascontiguousarray(hist[slices.bins[slices.rank] : slices.bins[slices.rank + 1]])
         sums = channel_sums(matrix, team)
@@ -89,34 +97,73 @@ def as_cut(record: np.ndarray) -> tuple[int, int, int, bool]:
     return int(record[FEATURE]), int(record[KIND]), int(record[BIN]), bool(record[MISSING_LEFT])
 
 
-@pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_best_cut_of_a_node(seed: int, free: bool):
+def best_cut(case: BinnedCodes, gains: np.ndarray, free: bool) -> tuple[int, tuple[int, int, int, bool]] | None:
+    """The oracle's best cut of all rows, if it gains anything: which of the others is found is of no interest."""
+    rows = range(len(gains))
+    best = reference.best_cut(case.grid(), gains.tolist(), rows, free)
+    own = sum(map(abs, reference.column_sums(gains.tolist(), rows, gains.shape[1])))
+    return best if best is not None and best[0] > own else None
+
+
+@pytest.mark.parametrize(("free", "counted"), [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize("seed", range(40))
+def test_best_cut_of_a_node(seed: int, free: bool, counted: bool):
     case, gains, _ = random_case(seed)
     grid, rows = case.grid(), range(len(gains))
-    best = reference.best_cut(grid, gains.tolist(), rows, free)
-    record = search(case, gains, free, slice_features(case.binning, 0, 1))
+    best = best_cut(case, gains, free)
+    record = search(case, gains, free, slice_features(case.binning, 0, 1), counted)
     if best is None:
-        assert record[VALUE] == NO_CUT
+        assert record[VALUE] <= abs(gains.sum(axis=0)).sum()
         return
     value, cut = best
     left, _ = reference.partition(grid, rows, cut)
     sums = reference.column_sums(gains.tolist(), left, gains.shape[1])
     assert record[VALUE] == value
     assert as_cut(record) == cut
-    assert record[RECORD_FIELDS:].tolist() == [*sums, len(left)]
+    told = counted or width_for(gains.shape[1]) > gains.shape[1]  # three channels are filled up by it
+    assert record[RECORD_FIELDS:].tolist() == [*sums, len(left) if told else 0]
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])
 @pytest.mark.parametrize("seed", SEEDS[:6])
 def test_the_first_of_the_members_best_cuts_is_the_best(seed: int, size: int):
     case, gains, _ = random_case(seed)
-    best = reference.best_cut(case.grid(), gains.tolist(), range(len(gains)), False)
+    best = best_cut(case, gains, False)
     records = [search(case, gains, False, slice_features(case.binning, rank, size)) for rank in range(size)]
     values = [int(record[VALUE]) for record in records]
     winner = records[values.index(max(values))]
-    found = None if max(values) == NO_CUT else (max(values), as_cut(winner))
-    assert found == best
+    gained = max(values) > abs(gains.sum(axis=0)).sum()
+    assert best == ((max(values), as_cut(winner)) if gained else None)
+
+
+OBJECTIVES = [Votes(True), Labels(1), Norms(3), RealLeaves(0.5), Impurity(True), Impurity(False)]
+
+
+def test_every_objective_is_tried_or_reads_counts():
+    valued = {kind for function, kind in objective._implementations if function in (cut_value, set_floors)}
+    assert valued == {type(each) for each in OBJECTIVES} | {Means}
+    assert [sums_in_bins(each, 4) for each in (*OBJECTIVES, Votes(False), Means(1.0))] == [4] * len(OBJECTIVES) + [5, 5]
+
+
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("chosen", OBJECTIVES, ids=repr)
+@pytest.mark.parametrize("seed", SEEDS[:4])
+def test_a_cut_without_rows_on_a_side_is_worth_what_its_node_is(chosen: Any, seed: int, has_missing: bool):
+    """So no count is needed to tell that it is none. All rows are in one of two bins, or are missing in the feature."""
+    random = np.random.default_rng(seed)
+    nodes = random.integers(0, 1 << 40, (2, 5))  # of four channels: weights, where they have to be
+    if not isinstance(chosen, Impurity | RealLeaves):
+        nodes -= 1 << 39
+    payloads = np.zeros((2, 4), np.int32)
+    worth = [*value_leaves(chosen, nodes[0], nodes[1], payloads), value_root(chosen, nodes[1], payloads[0])]
+    layout = (np.array([0, 2 + has_missing]), np.array([1]), np.array([has_missing]), 0)
+    for node, own in zip((*nodes, nodes[1]), worth, strict=True):
+        for filled in range(2 + has_missing):
+            hist = np.zeros((2 + has_missing, 4), np.int64)
+            hist[filled] = node[:4]
+            found, room = np.zeros(RECORD_FIELDS, np.int64), np.empty(room_for_search(4), np.int64)
+            search_all(chosen, hist, node, layout, np.arange(1), room, found)
+            assert found[VALUE] == own
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 9])

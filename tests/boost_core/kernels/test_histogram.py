@@ -128,7 +128,7 @@ def test_blocks_of_features_hold_all_of_them(n_features: int):
     totals = np.full((int(case.binning.bin_start[-1]), matrix.values.shape[1]), 5, np.int64)
     assert (totals.size > BLOCK_SUMS) == (n_features == 21)
     listed, rows = np.flatnonzero(np.arange(n_features) != 2), np.arange(30, dtype=np.int32)
-    state = (case.codes, rows, matrix.values.reshape(-1), case.binning.bin_start, listed, lanes, totals.reshape(-1))
+    state = (case.codes, rows, matrix.flat, case.binning.bin_start, listed, lanes, totals.reshape(-1))
     expected = np.array(flat_twin(case, gains, list(range(30))))
     is_listed = np.repeat(np.isin(np.arange(n_features), listed), np.diff(case.binning.bin_start))
     for afresh, times in ((True, 1), (False, 2), (True, 1)):
