@@ -27,6 +27,7 @@ from benchmarks.machine import describe_machine, machine_line
 from boost_core.binning import make_binning
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone, Collective
+from boost_core.model import Forest
 from boost_core.records import Phase, RoundRecord
 from boost_core.shard import Shard
 from boost_core.team import Team
@@ -36,6 +37,7 @@ from boost_core.warm_up import WarmUp, warm_up
 from workers.endpoint import Endpoint
 from workers.mesh import Member, MeshCollective
 from workers.roster import Roster, Seat, new_secret
+from workers.stages import kernel_clock
 
 LOOPBACK = "127.0.0.1"
 MEMBERS = 2
@@ -112,10 +114,27 @@ class Timer:
         return False
 
 
+class Trained(NamedTuple):
+    """seconds, bytes: of each round, the first one left out of the seconds; times: of all rounds (kernel_times.py)."""
+
+    forest: Forest
+    seconds: list[float]
+    bytes: list[int]
+    times: NDArray[np.int64]
+
+
 def time_rounds(
     case: Case, codes: Codes, collective: Collective, threads: int, rows: tuple[int, int] | None = None
 ) -> dict[str, float]:
     """Train this member's rows (None: its even share); the median seconds of a round, the first one left out."""
+    trained = train_rounds(case, codes, collective, threads, rows)
+    return {"seconds": statistics.median(trained.seconds), "bytes": statistics.mean(trained.bytes)}
+
+
+def train_rounds(
+    case: Case, codes: Codes, collective: Collective, threads: int, rows: tuple[int, int] | None = None
+) -> Trained:
+    """Train this member's rows (None: its even share)."""
     bins, labels = codes
     n_rows, rank, size = len(labels), collective.rank, collective.size
     start, stop = rows or (n_rows * rank // size, n_rows * (rank + 1) // size)
@@ -128,11 +147,11 @@ def time_rounds(
     )
     data = TrainingData(shard, None, binning, np.bincount(labels).astype(np.int64))
     timer = Timer()
-    with Team(threads) as team:
+    with Team(threads, kernel_clock()) as team:
         warm_up(config, int(labels.max()) + 1, WarmUp(collective.size > 1))
         collective.barrier()
-        train(data, config, collective, timer, team)
-    return {"seconds": statistics.median(timer.seconds[1:]), "bytes": statistics.mean(timer.bytes)}
+        forest = train(data, config, collective, timer, team).forest
+        return Trained(forest, timer.seconds[1:], timer.bytes, team.times)
 
 
 def member(pipe: Connection, rank: int, case: Case, folder: Path | None) -> None:

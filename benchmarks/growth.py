@@ -3,29 +3,36 @@
     python -m benchmarks.growth [--over rows features classes leaves] [--threads 2] [--plots FOLDER] [--json]
 
 One size grows while the others stay; the median of a few rounds, after compilation. slope: the growth of log time by
-log size between a size and the one before: 1 is linear. --plots writes one log-log plot (growth.svg) and asks for
-matplotlib, which the environment of `make bench` has.
+log size between a size and the one before: 1 is linear. With the classes a table's trees change: so it is told from how
+many rows a round's histograms are made (all, and of every cut but the last the smaller side), and what time they take
+for one of these rows and a feature. --plots writes one log-log plot (growth.svg) and asks for matplotlib, which the
+environment of `make bench` has.
 """
 
 import argparse
 import itertools
 import json
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gang import Case, synthetic, time_rounds
+from benchmarks.gang import Case, synthetic, train_rounds
 from benchmarks.machine import describe_machine, machine_line
 from boost_core.collective import Alone
+from boost_core.kernel_times import HISTOGRAMS
+from boost_core.model import Forest
 
 BASE = {"rows": 100_000, "features": 20, "classes": 8, "leaves": 16}
 SIZES = {
     "rows": (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000),
     "features": (5, 10, 20, 40, 80, 160, 320, 640),
-    "classes": (2, 3, 4, 7, 8, 15, 16, 31, 32, 64, 128),
+    "classes": (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32, 64, 128),
     "leaves": (2, 4, 8, 16, 32, 64, 128, 256),
 }
 N_VALUES = 256
@@ -40,7 +47,33 @@ def time_size(name: str, size: int, threads: int) -> dict[str, float]:
     work = n_rows * n_features * math.log2(max_leaves + 1)
     rounds = int(min(max(CELLS_A_CASE / work / 100, ROUNDS[0]), ROUNDS[1]))
     case = Case(name, n_rows, n_features, N_VALUES, n_classes, max_leaves, rounds)
-    return {"size": size, "seconds": time_rounds(case, synthetic(case), Alone(), threads)["seconds"]}
+    codes = synthetic(case)
+    trained = train_rounds(case, codes, Alone(), threads)
+    found = {"size": size, "seconds": statistics.median(trained.seconds)}
+    if name != "classes":
+        return found
+    added, n_rounds = rows_added(trained.forest, codes[0]), trained.forest.n_rounds
+    cell = trained.times[HISTOGRAMS] * 1e-9 / (added * n_rounds * n_features)
+    return found | {"rows added": added, "histogram seconds a row and feature": cell}
+
+
+def rows_added(forest: Forest, bins: NDArray[np.uint8]) -> float:
+    """Rows that a round adds to histograms, in one process; the bins are of a table without missing values."""
+    added = 0
+    for tree in range(forest.n_trees):
+        first, stop = forest.node_start[tree], forest.node_start[tree + 1]
+        held = {0: np.arange(bins.shape[1])}
+        added += bins.shape[1]
+        for node in range(first, stop):  # in the order that they were cut in
+            rows = held.pop(node - first)
+            left = bins[forest.node_feature[node], rows] <= forest.node_bin[node]
+            for child, side in ((forest.node_left[node], left), (forest.node_right[node], ~left)):
+                if child >= 0:
+                    held[int(child)] = rows[side]
+            if node < stop - 1:
+                n_left = int(left.sum())
+                added += min(n_left, len(rows) - n_left)
+    return added / forest.n_rounds
 
 
 def grown(name: str, threads: int) -> list[dict[str, float]]:
@@ -57,11 +90,16 @@ def show(results: dict[str, list[dict[str, float]]]) -> None:
     console.print(machine_line())
     for name, found in results.items():
         others = ", ".join(f"{size:,} {other}" for other, size in BASE.items() if other != name)
-        table = Table(name, "ms a round", "slope", title=f"{others}")
+        detailed = "rows added" in found[0]
+        more = ("rows added", "ns a row and feature") if detailed else ()
+        table = Table(name, "ms a round", "slope", *more, title=f"{others}")
         for each in found:
-            table.add_row(
-                f"{each['size']:,}", f"{each['seconds'] * 1e3:.2f}", f"{each['slope']:.2f}" if "slope" in each else ""
-            )
+            slope = f"{each['slope']:.2f}" if "slope" in each else ""
+            cells = [f"{each['size']:,}", f"{each['seconds'] * 1e3:.2f}", slope]
+            if detailed:
+                a_cell = each["histogram seconds a row and feature"]
+                cells += [f"{each['rows added']:,.0f}", f"{a_cell * 1e9:.3f}"]
+            table.add_row(*cells)
         console.print(table)
 
 
