@@ -7,9 +7,10 @@ kernel, and compiled kernels can be cached.
     @implements(cut_value, MyObjective)
     def _cut_value(objective, sums, left, n_channels): ...
 
-sums, left: int64 [n_channels + 1], a node's sums and those of a cut's left side. The last entry counts rows; histograms
-may leave it out (then it is 0) unless the objective says that it needs it (needs_count). To tell what is no cut, as all
-rows are on one side, most do not: with them such a cut is worth what its node is, so it gains nothing and is not taken.
+sums, left: int64 [n_channels + 1], a node's sums and those of a cut's left side. The last entry counts rows, unless the
+objective says that it can do without (needs_no_count): then histograms may leave it out, and what stands there means
+nothing. A cut with all rows on one side is told by it, too; but where that is worth what its node is, it gains nothing
+and is not taken anyway.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from boost_core.intrinsics import lanes_for
 from boost_core.jit import JIT_DISABLED
 
 _implementations: dict[tuple[Any, type], Callable[..., Any]] = {}
-_counting: dict[type, Callable[[Any], bool]] = {}
+_uncounted: dict[type, Callable[[Any], bool]] = {}
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -47,12 +48,12 @@ def set_leaves(objective: Any, *arguments: Any) -> Any:
     return _implementations[set_leaves, type(objective)](objective, *arguments)
 
 
-def needs_count(which: Callable[[Any], bool] = lambda _: True) -> Callable[[Kind], Kind]:
-    """Of a type of objective: these of it read the count of rows, or give more to a cut with all rows on one side than
-    to the node itself."""
+def needs_no_count(which: Callable[[Any], bool] = lambda _: True) -> Callable[[Kind], Kind]:
+    """Of a type of objective: these of it do not read the count of rows, and a cut with all rows on one side is worth
+    what the node is."""
 
     def register(kind: Kind) -> Kind:
-        _counting[kind] = which
+        _uncounted[kind] = which
         return kind
 
     return register
@@ -61,8 +62,8 @@ def needs_count(which: Callable[[Any], bool] = lambda _: True) -> Callable[[Kind
 def sums_in_bins(objective: Any, n_channels: int) -> int:
     """How many sums histograms have in a bin: of each channel and, last, the count of rows, which is left out where it
     is not needed and a bin is added to in fewer instructions without."""
-    needed = _counting.get(type(objective), lambda _: False)(objective)
-    return n_channels + (needed or len(lanes_for(n_channels)) >= len(lanes_for(n_channels + 1)))
+    counted = not _uncounted.get(type(objective), lambda _: False)(objective)
+    return n_channels + (counted or len(lanes_for(n_channels)) >= len(lanes_for(n_channels + 1)))
 
 
 def implementation(function: Callable[..., Any], kind: type) -> Callable[..., Any]:

@@ -19,11 +19,12 @@ import numpy as np
 from boost_core import ieee_math
 from boost_core.gain_matrix import GainMatrix
 from boost_core.jit import inner, kernel
-from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 from boost_core.team import Team
 from boost_core.weak_learners.labels import best_label
 
 
+@needs_no_count()
 class Impurity(NamedTuple):
     """gini, else entropy."""
 

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from boost_core.jit import inner
-from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 
 
+@needs_no_count()
 class Labels(NamedTuple):
     """One class a leaf."""
 

@@ -16,7 +16,7 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.jit import inner, kernel
 from boost_core.model import SCORE_UNITS
-from boost_core.objective import cut_value, implements, needs_count, set_leaves, set_root
+from boost_core.objective import cut_value, implements, set_leaves, set_root
 from boost_core.tree import Tree
 from boost_core.weak_learners.limits import Limits
 
@@ -24,7 +24,6 @@ WORD = 31
 N_WORDS = 4
 
 
-@needs_count()
 class Means(NamedTuple):
     """A mean a leaf; unit: mean absolute gain of all rows."""
 

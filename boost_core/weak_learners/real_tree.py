@@ -20,7 +20,7 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.jit import inner, kernel
 from boost_core.model import SCORE_UNITS
-from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 from boost_core.parameters import Parameter
 from boost_core.weak_learners.limits import LIMITS, limits
 
@@ -28,6 +28,7 @@ LEAF_CAP = 12.0  # of a leaf's value, like that of a step
 NOTHING = 2.0**-30  # stands for a sum of 0 without smoothing; its leaf value is capped
 
 
+@needs_no_count()
 class RealLeaves(NamedTuple):
     """Half log odds in every leaf; smoothing: e in units of the gains."""
 

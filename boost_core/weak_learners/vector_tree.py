@@ -20,11 +20,12 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.jit import inner, kernel
 from boost_core.model import SCORE_UNITS
-from boost_core.objective import cut_value, implements, set_leaves, set_root
+from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 from boost_core.parameters import Parameter
 from boost_core.weak_learners.limits import LIMITS, limits
 
 
+@needs_no_count()
 class Norms(NamedTuple):
     """A direction a leaf, of this many numbers."""
 

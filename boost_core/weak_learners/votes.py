@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from boost_core.objective import implements, needs_count, set_floors, set_leaves, set_root
+from boost_core.objective import implements, needs_no_count, set_floors, set_leaves, set_root
 
 
-@needs_count(lambda votes: not votes.free)  # the cut above a node says how its leaf votes, a cut of it is free to
+@needs_no_count(lambda votes: votes.free)  # else the cut above says how a leaf votes, and a cut of it does not mind
 class Votes(NamedTuple):
     """Vote vectors: each leaf for itself (free), or opposite ways on the two sides of a cut."""
 

@@ -28,7 +28,7 @@ from boost_core.gang_steps import new_frontier, note, settle
 from boost_core.histogram import HistogramBuilder
 from boost_core.intrinsics import width_for
 from boost_core.jit import kernel
-from boost_core.objective import cut_value, set_floors, set_leaves, set_root, sums_in_bins
+from boost_core.objective import set_leaves, set_root, sums_in_bins
 from boost_core.team import Team
 from boost_core.tree import GAIN_SHIFT
 from boost_core.weak_learners.impurity import Impurity
@@ -139,10 +139,16 @@ def test_the_first_of_the_members_best_cuts_is_the_best(seed: int, size: int):
 OBJECTIVES = [Votes(True), Labels(1), Norms(3), RealLeaves(0.5), Impurity(True), Impurity(False)]
 
 
-def test_every_objective_is_tried_or_reads_counts():
-    valued = {kind for function, kind in objective._implementations if function in (cut_value, set_floors)}
-    assert valued == {type(each) for each in OBJECTIVES} | {Means}
+def test_every_objective_that_needs_no_count_is_tried():
+    assert objective._uncounted.keys() == {type(each) for each in OBJECTIVES}
     assert [sums_in_bins(each, 4) for each in (*OBJECTIVES, Votes(False), Means(1.0))] == [4] * len(OBJECTIVES) + [5, 5]
+
+
+def test_bins_have_room_for_a_count_or_none():
+    """By which a search tells whether rows are counted."""
+    for n_channels in range(1, 300):
+        n_sums = sums_in_bins(Votes(True), n_channels)
+        assert (width_for(n_sums) > n_channels) == (n_sums == n_channels + 1)
 
 
 @pytest.mark.parametrize("has_missing", [False, True])
