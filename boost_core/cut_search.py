@@ -8,7 +8,7 @@ from numba.extending import overload
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, VALUE
 from boost_core.jit import JIT_DISABLED, bare_kernel, bare_step, inner
 from boost_core.objective import cut_value, has, set_floors
-from boost_core.row_vectors import EXCESS, add_row, scan_bins
+from boost_core.row_vectors import EXCESS, add_row, greatest_excess, scan_bins
 
 # Entries around what a thread adds to: the allocator puts arrays of several threads on one cache line, which they then
 # take from each other at every addition. A search took twice as long.
@@ -79,7 +79,8 @@ def _has_two_sides(sums, left, n_sums):  # type: ignore[no-untyped-def]
 @bare_step
 def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
     """See start_search. All channels are searched as they come: the one that counts rows, if any, is never beyond its
-    floor, nor is what fills up."""
+    floor, nor is what fills up. That floor is the number of rows where a cut with all rows on one side would be worth
+    more than `value`, so that it has to be left out; one more, where it does not matter."""
     n_channels = sums.shape[0] - 1
     apart, floors = sides  # the left side's sums, none yet, less the right one's
     for c in range(n_channels, n_padded):
@@ -87,11 +88,13 @@ def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyp
     for c in range(n_channels):
         apart[c] = -sums[c]
     set_floors(objective, sums, n_channels, floors)
-    if n_padded > n_channels:
-        apart[n_channels], floors[n_channels] = -sums[n_channels], sums[n_channels]
-    value = np.int64(0)
+    value, sided = np.int64(0), False
     for c in range(n_channels):
         value += floors[c]
+        sided |= floors[c] < abs(sums[c])
+    if n_padded > n_channels:
+        apart[n_channels] = -sums[n_channels]
+        floors[n_channels] = sums[n_channels] + (0 if sided else 1)
     return value
 
 
@@ -99,14 +102,15 @@ def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyp
 def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
     """See search_feature. A bin without rows has the value of the bin before, which wins the tie."""
     n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
-    missing, counted = (n_thresholds + 1) * width, width > n_channels
-    apart, floors = sides
+    missing, (apart, floors) = (n_thresholds + 1) * width, sides
+    sided = width > n_channels and floors[n_channels] == sums[n_channels]
     without, with_missing = excess
     some_missing = has_missing and _filled(flat, missing, width)
-    _clear(without, n_thresholds)
     scan_bins(apart, flat, 0, width, n_thresholds, floors, without)
+    if not (some_missing or sided):
+        _take_first(value, without, n_thresholds, best)
+        return
     if some_missing:
-        _clear(with_missing, n_thresholds + 1)
         only = with_missing[n_thresholds * EXCESS :]  # missing values to the left, all others to the right
         scan_bins(apart, flat, missing, width, 1, floors, only)
         for c in range(width):
@@ -115,23 +119,31 @@ def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, e
         for c in range(width):
             apart[c] -= 2 * flat[missing + c]
     n_rows, n_left, n_missing = sums[n_channels], np.int64(0), np.int64(0)
-    if counted and some_missing:
+    if sided and some_missing:
         n_missing = flat[missing + n_channels]
     for last_left in range(n_thresholds):
-        if counted:
+        if sided:
             n_left += flat[np.uint64(last_left * width + n_channels)]
-        if some_missing and (not counted or n_left + n_missing < n_rows):
+        if some_missing and (not sided or n_left + n_missing < n_rows):
             consider(best, value + _excess(with_missing, last_left), 0, last_left, 1)
-        if not counted or 0 < n_left < n_rows:
+        if not sided or 0 < n_left < n_rows:
             consider(best, value + _excess(without, last_left), 0, last_left, 0 if some_missing else 1)
-    if some_missing and (not counted or n_missing < n_rows):
+    if some_missing and (not sided or n_missing < n_rows):
         consider(best, value + _excess(with_missing, n_thresholds), 1, 0, 1)
 
 
 @inner
-def _clear(excess, n_bins):  # type: ignore[no-untyped-def]
-    for k in range(n_bins * EXCESS):
-        excess[np.uint64(k)] = 0
+def _take_first(value, excess, n_bins, best):  # type: ignore[no-untyped-def]
+    """Keep the first of the cuts of the greatest excess, if it is better than the best one so far."""
+    whole = n_bins // EXCESS * EXCESS
+    most = greatest_excess(excess, whole)
+    for last_left in range(whole, n_bins):
+        most = max(most, _excess(excess, last_left))
+    if n_bins > 0 and value + most > best[VALUE]:
+        last_left = 0
+        while _excess(excess, last_left) != most:
+            last_left += 1
+        consider(best, value + most, 0, last_left, 1)
 
 
 @inner

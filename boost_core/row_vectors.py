@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from boost_core.jit import JIT_DISABLED
 from boost_core.vector_code import (
+    INDEX,
     INT64,
     WIDTH,
     along,
@@ -165,8 +166,8 @@ def _add_row_watched_plain(values: Any, at: int, added: Any, first: int, n: int,
 def _scan_bins_compiled(
     typingctx: Any, apart: Any, hist: Any, at: Any, n: Any, n_bins: Any, floors: Any, excess: Any
 ) -> Any:
-    """excess[EXCESS * b : ] (IN/OUT, EXCESS numbers a bin) += what sum_c max(|apart_c| - floors_c, 0) is once the bins
-    0..b have moved to the left side, apart[:n] being the left side's sums less the right one's without them.
+    """excess[EXCESS * b : ] (OUT), EXCESS numbers a bin: their sum is what sum_c max(|apart_c| - floors_c, 0) comes to
+    once the bins 0..b have moved to the left side, apart[:n] being the left side's sums less the right one's before.
 
     hist[at + b * n : ]: the sums of bin b, n numbers; flat int64 arrays. Some channels of all bins come before others,
     so that what has moved stays in registers.
@@ -183,7 +184,8 @@ def _scan_bins_compiled(
             moved = once(builder, vector_of(INT64, width))
             builder.store(load(builder, before, offset, width), moved)
             floor = load(builder, least, offset, width)
-            zeros = ir.Constant(floor.type, None)
+            zeros, none = ir.Constant(floor.type, None), ir.Constant(vector_of(INT64, EXCESS), None)
+            is_first = builder.icmp_signed("==", offset, nothing)
             with ranged(builder, args[4]) as loop:
                 added = load(builder, source, builder.add(builder.mul(loop.index, args[3]), offset), width)
                 sides = builder.add(builder.load(moved), builder.add(added, added))
@@ -192,7 +194,8 @@ def _scan_bins_compiled(
                 beyond = builder.sub(size, floor)
                 beyond = builder.select(builder.icmp_signed("<", beyond, zeros), zeros, beyond)
                 place = builder.mul(loop.index, ir.Constant(INT64, EXCESS))
-                total = builder.add(load(builder, sums, place, EXCESS), to_width(builder, beyond, width, EXCESS))
+                so_far = builder.select(is_first, none, load(builder, sums, place, EXCESS))
+                total = builder.add(so_far, to_width(builder, beyond, width, EXCESS))
                 store(builder, total, sums, place, EXCESS)
 
         along(builder, args[3], step)
@@ -203,11 +206,52 @@ def _scan_bins_compiled(
 
 def _scan_bins_plain(apart: Any, hist: Any, at: int, n: int, n_bins: int, floors: Any, excess: Any) -> None:
     moved = apart[:n] + 2 * hist[at : at + n_bins * n].reshape(n_bins, n).cumsum(axis=0)
-    excess[: n_bins * EXCESS : EXCESS] += np.maximum(abs(moved) - floors[:n], 0).sum(axis=1)
+    excess[: n_bins * EXCESS] = 0
+    excess[: n_bins * EXCESS : EXCESS] = np.maximum(abs(moved) - floors[:n], 0).sum(axis=1)
+
+
+def _greatest_excess_compiled(typingctx: Any, excess: Any, n_bins: Any) -> Any:
+    """The greatest of the bins' sums of EXCESS numbers each, or 0; n_bins: a multiple of EXCESS, so that the sums of as
+    many bins come into one vector."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        sums = start_of(context, builder, sig.args[0], args[0], ir.Constant(INT64, 0))
+        ranged: Any = cgutils.for_range_slice  # without types in Numba
+        once: Any = cgutils.alloca_once_value  # without types in Numba
+        greatest = once(builder, ir.Constant(vector_of(INT64, EXCESS), None))
+
+        def mixed(one: Any, other: Any, lanes: list[int]) -> Any:
+            return builder.shuffle_vector(one, other, ir.Constant(vector_of(INDEX, EXCESS), lanes))
+
+        def paired(one: Any, other: Any, lanes: tuple[list[int], list[int]]) -> Any:
+            return builder.add(*(mixed(one, other, each) for each in lanes))
+
+        within, across = ([0, 4, 2, 6], [1, 5, 3, 7]), ([0, 1, 4, 5], [2, 3, 6, 7])
+        with ranged(builder, ir.Constant(INT64, 0), args[1], ir.Constant(INT64, EXCESS)) as (first, _):
+            start = builder.mul(first, ir.Constant(INT64, EXCESS))
+            places = [builder.add(start, ir.Constant(INT64, EXCESS * number)) for number in range(EXCESS)]
+            bins = [load(builder, sums, place, EXCESS) for place in places]
+            low, high = (paired(bins[pair], bins[pair + 1], within) for pair in (0, 2))
+            totals = paired(low, high, across)
+            before = builder.load(greatest)
+            higher = builder.icmp_signed(">", totals, before)
+            builder.store(builder.select(higher, totals, before), greatest)
+        lanes = [builder.extract_element(builder.load(greatest), ir.Constant(INDEX, lane)) for lane in range(EXCESS)]
+        most = lanes[0]
+        for lane in lanes[1:]:
+            most = builder.select(builder.icmp_signed(">", lane, most), lane, most)
+        return most
+
+    return types.int64(excess, types.int64), codegen
+
+
+def _greatest_excess_plain(excess: Any, n_bins: int) -> int:
+    return int(excess[: n_bins * EXCESS].reshape(n_bins, EXCESS).sum(axis=1).max(initial=0))
 
 
 add_row: Any = _add_row_plain if JIT_DISABLED else intrinsic(_add_row_compiled)
 add_row_watched: Any = _add_row_watched_plain if JIT_DISABLED else intrinsic(_add_row_watched_compiled)
 count_at_least: Any = _count_at_least_plain if JIT_DISABLED else intrinsic(_count_at_least_compiled)
+greatest_excess: Any = _greatest_excess_plain if JIT_DISABLED else intrinsic(_greatest_excess_compiled)
 negate_row: Any = _negate_row_plain if JIT_DISABLED else intrinsic(_negate_row_compiled)
 scan_bins: Any = _scan_bins_plain if JIT_DISABLED else intrinsic(_scan_bins_compiled)

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from boost_core.intrinsics import fused
 from boost_core.jit import kernel
-from boost_core.row_vectors import EXCESS, add_row, add_row_watched, count_at_least, negate_row, scan_bins
+from boost_core.row_vectors import (
+    EXCESS,
+    add_row,
+    add_row_watched,
+    count_at_least,
+    greatest_excess,
+    negate_row,
+    scan_bins,
+)
 
 LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 26, 40]
 KINDS = [np.int32, np.int64]
@@ -41,8 +49,21 @@ def _scan(apart, hist, at, n, n_bins, floors, excess):  # type: ignore[no-untype
 
 
 @kernel
+def _greatest(excess, n_bins):  # type: ignore[no-untyped-def]
+    return greatest_excess(excess, n_bins)
+
+
+@kernel
 def _fused(a, b, c):  # type: ignore[no-untyped-def]
     return fused(a, b, c)
+
+
+@pytest.mark.parametrize("n_bins", [0, 4, 8, 252])
+def test_the_greatest_excess_of_all_bins_in_any_place(n_bins: int) -> None:
+    for at in range(n_bins + 3):  # what lies behind them does not count
+        excess = np.random.default_rng(at).integers(0, 1 << 55, (n_bins + 3, EXCESS))
+        excess[at, at % EXCESS] += 1 << 58
+        assert _greatest(excess.reshape(-1), n_bins) == excess[:n_bins].sum(axis=1).max(initial=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +134,7 @@ def test_what_two_sides_are_worth_as_bins_move_left(n: int, n_bins: int) -> None
     ):
         excess = np.arange(EXCESS * n_bins + 1)
         _scan(apart, hist, 2, n, n_bins, floors, excess)
-        found = (excess - np.arange(EXCESS * n_bins + 1))[:-1].reshape(n_bins, EXCESS).sum(axis=1)
+        found = excess[:-1].reshape(n_bins, EXCESS).sum(axis=1)
         assert (found + floors.sum()).tolist() == worth.sum(axis=1).tolist()
         assert excess[-1] == EXCESS * n_bins
         assert (apart == -sums).all()
