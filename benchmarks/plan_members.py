@@ -20,6 +20,8 @@ from benchmarks.namespaces import address, enter
 from boost_core.binning import make_binning
 from boost_core.collective import Alone, Integers
 from boost_core.cut import FeatureSlices, slice_features
+from boost_core.gang_steps import SMALL, Frontier
+from boost_core.gang_sums import ReducedHistograms
 from workers.endpoint import Endpoint
 from workers.mesh import DIRECT_BYTES, Member, MeshCollective
 from workers.roster import Roster, Seat, new_secret
@@ -64,22 +66,12 @@ class StandIn(Alone):
     def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
         own = histograms[:, bounds[0] : bounds[1], :n_used]
         self.counts.exchanges += 1
-        note(self.counts, own, histograms.shape[1])
+        self.counts.values += own.shape[0] * histograms.shape[1] * own.shape[2]
         return self.size * own
 
     def all_gather(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         self.counts.exchanges += 1
         return [values] * self.size
-
-
-def note(counts: Counts, histograms: Integers, n_bins: int, members: int = 1) -> None:
-    """Cells and values of histograms [n_nodes, bins of some features, used channels], the last of which counts rows.
-
-    n_bins: of all features; members: whose rows these are.
-    """
-    n_nodes, n_some, n_used = histograms.shape
-    counts.values += n_nodes * n_bins * n_used
-    counts.cells += float(histograms[:, :, -1].sum()) * n_bins / n_some / members
 
 
 class Counting(Alone):
@@ -105,7 +97,7 @@ class Counting(Alone):
     def reduce_scatter(self, histograms: Integers, bounds: Integers, n_used: int | None = None) -> Integers:
         used = histograms[:, :, :n_used]
         part = used // self.size  # about what one member's rows come to
-        note(self.counts, used, histograms.shape[1], self.size)
+        self.counts.values += used.size
         self._send(sum(wire_bytes(part[:, a:b]) for a, b in itertools.pairwise(self._bounds[1:].tolist())), 1)
         return used
 
@@ -118,13 +110,29 @@ class Counting(Alone):
         self.counts.exchanges += exchanges
 
 
+def counted_rounds(
+    case: Case, codes: Codes, collective: StandIn | Counting, members: int, rows: tuple[int, int] | None = None
+) -> dict[str, float]:
+    """time_rounds, with the cells of the rows that are added to histograms in the counts; members: whose rows these
+    are."""
+    exchange = ReducedHistograms.exchange
+
+    def noted(sums: ReducedHistograms, front: Frontier, chosen: Integers, order: NDArray[np.int32]) -> None:
+        bounds = front.segments[chosen[:, SMALL]]
+        collective.counts.cells += float((bounds[:, 1] - bounds[:, 0]).sum()) * case.n_features / members
+        exchange(sums, front, chosen, order)
+
+    with mock.patch.object(ReducedHistograms, "exchange", noted):
+        return time_rounds(case, codes, collective, 1, rows)
+
+
 def stand_in(case: Case, codes: Codes, size: int) -> dict[str, float]:
     """Seconds and counts of a round of one of so many members."""
     bins, labels = codes
     n_own = len(labels) // size
     alike = np.tile(bins[:, :n_own], size), np.tile(labels[:n_own], size)
     mirrored = StandIn(size)
-    seconds = time_rounds(case, alike, mirrored, 1)["seconds"]
+    seconds = counted_rounds(case, alike, mirrored, 1)["seconds"]
     return {"seconds": seconds} | a_round(case, mirrored.counts)
 
 
@@ -139,7 +147,7 @@ def count(case: Case, codes: Codes, size: int) -> dict[str, float]:
         return FeatureSlices(features, bin_start[features], rank)
 
     with mock.patch("boost_core.gang_sums.slice_bins", whole):
-        time_rounds(case, codes, counting, 1, rows=(0, len(codes[1])))
+        counted_rounds(case, codes, counting, size, (0, len(codes[1])))
     return a_round(case, counting.counts)
 
 

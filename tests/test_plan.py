@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.gang import Case, synthetic
 from benchmarks.plan import Constants, Cost, Shared, Work, cost, fitted, on_shared_cores, shared_constants
+from benchmarks.plan_members import count, stand_in
+from boost_core import gang_growth
 
 
 def test_constants_are_those_that_made_the_seconds() -> None:
@@ -27,6 +30,19 @@ def test_a_round_is_the_sum_of_its_parts() -> None:
     assert found == pytest.approx(Cost(compute=2.1e-3, packing=1.448e-3, latency=1.4e-3, wire=12.112e-3))
     shared = Shared(slower=2.5, turn=1e-3, byte=1e-8)
     assert on_shared_cores(found, work, shared) == pytest.approx(2.5 * 2.1e-3 + 1e-2 + 1.448e-2)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_cells_are_counted_whether_histograms_count_rows_or_not(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    case = Case("small", 400, 6, 16, 4, 5, 3)
+    codes, found = synthetic(case), []
+    for least in (-1, gang_growth.WORTH_RECOUNTING):
+        monkeypatch.setattr(gang_growth, "WORTH_RECOUNTING", least)
+        found.append((count(case, codes, size), stand_in(case, codes, size)))
+    without, counting = found
+    for one, other in zip(without, counting, strict=True):
+        assert one["cells"] == other["cells"] >= 400 * 6 / size  # the root's, and those of smaller children
+        assert one["values"] / other["values"] == pytest.approx(4 / 5)
 
 
 def test_what_members_wait_for_each_other_is_told_from_what_their_work_takes_longer() -> None:
