@@ -49,9 +49,6 @@ Integers = NDArray[np.int64]
 CHEAP_WORK = 200_000
 # Vector additions that a leaf's histograms take a member at least, from which none is expanded on speculation.
 DEAR_WORK = 200_000
-# Vector additions that a root's histogram takes a member at least, from which to leave out the count of rows saves more
-# (a fifth of some ms) than it costs to sum up the children's rows in a message of their own a level.
-WORTH_RECOUNTING = 8_000_000
 
 
 @dataclass
@@ -106,7 +103,7 @@ class GangMember:
         max_depth: int = NO_LIMIT,
     ) -> Tree:
         """Grow a tree; sums: of each channel and the row count over all members."""
-        n_sums = self._sums_in_bins(objective, gains.n_channels, int(sums[-1]))
+        n_sums = sums_in_bins(objective, gains.n_channels)
         lanes = lanes_for(n_sums)
         work_a_row = len(self.offered.features) * len(lanes)
         cheap_rows = CHEAP_WORK * self.collective.size // max(work_a_row, 1)
@@ -120,11 +117,6 @@ class GangMember:
         if max_leaves > 1:
             growing.levels()
         return growing.finish()
-
-    def _sums_in_bins(self, objective: Any, n_channels: int, n_rows: int) -> int:
-        """See objective.sums_in_bins; n_rows: over all members, about, and the same on all of them."""
-        work = n_rows * len(self.offered.features) * len(lanes_for(n_channels + 1))
-        return sums_in_bins(objective, n_channels) if work > WORTH_RECOUNTING * self.collective.size else n_channels + 1
 
     def hists(self, n_slots: int, n_bins: int, width: int) -> Integers:
         """This member's slice of the candidates' histograms [slots, slice bins, width].

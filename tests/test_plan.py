@@ -36,8 +36,8 @@ def test_a_round_is_the_sum_of_its_parts() -> None:
 def test_cells_are_counted_whether_histograms_count_rows_or_not(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     case = Case("small", 400, 6, 16, 4, 5, 3)
     codes, found = synthetic(case), []
-    for least in (-1, gang_growth.WORTH_RECOUNTING):
-        monkeypatch.setattr(gang_growth, "WORTH_RECOUNTING", least)
+    for sums_in_bins in (gang_growth.sums_in_bins, lambda _, n_channels: n_channels + 1):
+        monkeypatch.setattr(gang_growth, "sums_in_bins", sums_in_bins)
         found.append((count(case, codes, size), stand_in(case, codes, size)))
     without, counting = found
     for one, other in zip(without, counting, strict=True):

@@ -109,8 +109,7 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
 
 @pytest.mark.slow
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
-@pytest.mark.parametrize("in_gang", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "in_gang"), [(2, False), (2, True), (3, False), (3, True), (4, True)])
 def test_training_compiles_nothing_after_it_was_warmed_up_for(n_classes: int, in_gang: bool):
     module = "tests.boost_core.test_warm_up"
     program = f"from {module} import compiled_late as late; print(late({n_classes}, {in_gang}))"

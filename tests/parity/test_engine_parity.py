@@ -129,11 +129,12 @@ def test_members_whose_histograms_do_not_count_rows(
     config = config_for(Options(max_leaves=9, free=votes == "free"), 6)
     gang, wanted = Gang(binned, spread_rows(160, 3, seed=2)), facts(train_alone(binned, config))
     monkeypatch.setattr(gang_growth, "recount", lambda *given: (told.append(given[2]), recount(*given)))
-    for least in (-1, gang_growth.WORTH_RECOUNTING):
-        monkeypatch.setattr(gang_growth, "WORTH_RECOUNTING", least)
-        assert [facts(result) for result in gang.train(config)] == [wanted] * 3
-        assert bool(told) == (least < 0 and votes == "free")
-        told.clear()
+    assert [facts(result) for result in gang.train(config)] == [wanted] * 3
+    assert bool(told) == (votes == "free")
+    told.clear()
+    monkeypatch.setattr(gang_growth, "sums_in_bins", lambda _, n_channels: n_channels + 1)
+    assert [facts(result) for result in gang.train(config)] == [wanted] * 3
+    assert not told
 
 
 def test_the_smaller_child_is_that_of_fewer_rows_on_all_members():
