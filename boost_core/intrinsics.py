@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 from boost_core.aligned import CACHE_LINE
 from boost_core.jit import JIT_DISABLED
+from boost_core.vector_code import spread
 
 LANE = 4  # channels of a lane that is an int; one that is a bool has a single channel
 MOST_PADDING = 0.1  # of a row's channels: a few single ones at its end cost less than the memory of more padding
@@ -100,6 +101,38 @@ def _add_lanes_plain(totals: Any, places: tuple[int, ...], rows: Any, row_at: in
     n_channels = _width_plain(lanes)
     for at in places:
         totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
+
+
+def _gain_row_compiled(typingctx: Any, into: Any, at: Any, values: Any, first: Any, n_channels: Any, lanes: Any) -> Any:
+    """A row of the gain matrix, of width_of(lanes) numbers: into[at : at + n] = -values[first : first + n] for
+    n = n_channels, then a 1 (gain_matrix.GainMatrix), then zeros. Flat arrays, apart: values int32, of which as many as
+    a row has are read; into int32 or int64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        target = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
+        source = builder.gep(context.make_array(sig.args[2])(context, builder, args[2]).data, [args[3]])
+        all_lanes, bits = _width_of_type(sig.args[5]), sig.args[0].dtype.bitwidth
+        for offset in range(0, all_lanes, WIDEST):
+            width = min(WIDEST, all_lanes - offset)
+            vector = builder.load(_vector(builder, source, offset, 32, width), align=4)
+            if bits > 32:
+                vector = builder.sext(vector, ir.VectorType(ir.IntType(bits), width))
+            vector = builder.neg(vector)
+            if offset + width == all_lanes:  # what fills a row up is in its last vector (lanes_for)
+                numbers = ir.Constant(vector.type, [offset + lane for lane in range(width)])
+                count_at = spread(builder, builder.trunc(args[4], vector.type.element), width)
+                counted = builder.zext(builder.icmp_signed("==", numbers, count_at), vector.type)
+                vector = builder.select(builder.icmp_signed("<", numbers, count_at), vector, counted)
+            builder.store(vector, _vector(builder, target, offset, bits, width), align=bits // 8)
+        return context.get_dummy_value()
+
+    return types.void(into, types.int64, values, types.int64, types.int64, lanes), codegen
+
+
+def _gain_row_plain(into: Any, at: int, values: Any, first: int, n_channels: int, lanes: Lanes) -> None:
+    into[at : at + _width_plain(lanes)] = 0
+    into[at : at + n_channels] = -values[first : first + n_channels]
+    into[at + n_channels] = 1
 
 
 def _prefetch_compiled(typingctx: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
@@ -268,6 +301,7 @@ def _pause_plain() -> None:
 
 width_of: Any = _width_plain if JIT_DISABLED else intrinsic(_width_compiled)
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
+gain_row: Any = _gain_row_plain if JIT_DISABLED else intrinsic(_gain_row_compiled)
 prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
 from_bits: Any = _from_bits_plain if JIT_DISABLED else intrinsic(_from_bits_compiled)

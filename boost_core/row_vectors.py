@@ -92,35 +92,16 @@ def _count_at_least_plain(values: Any, at: int, n: int, bound: Any) -> int:
     return int((values[at : at + n] >= bound).sum())
 
 
-def _negate_row_compiled(typingctx: Any, into: Any, at: Any, values: Any, first: Any, n: Any) -> Any:
-    """into[at : at + n] = -values[first : first + n]. Flat arrays, apart: values int32, into int32 or int64."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        target = start_of(context, builder, sig.args[0], args[0], args[1])
-        source = start_of(context, builder, sig.args[2], args[2], args[3])
-        wide = target.type.pointee.width > source.type.pointee.width
-
-        def step(offset: Any, width: int) -> None:
-            vector = load(builder, source, offset, width)
-            if wide:
-                vector = builder.sext(vector, vector_of(INT64, width))
-            store(builder, builder.neg(vector), target, offset, width)
-
-        along(builder, args[4], step)
-        return context.get_dummy_value()
-
-    return types.void(into, types.int64, values, types.int64, types.int64), codegen
-
-
-def _negate_row_plain(into: Any, at: int, values: Any, first: int, n: int) -> None:
-    into[at : at + n] = -values[first : first + n]
-
-
 def _add_row_watched_compiled(
-    typingctx: Any, values: Any, at: Any, added: Any, first: Any, n: Any, own: Any, greatest: Any
+    typingctx: Any, values: Any, at: Any, added: Any, first: Any, n: Any, own: Any, greatest: Any, lowest: Any
 ) -> Any:
     """As add_row; returns whether another of the new numbers is at least number `own` of them; greatest[:n] (IN/OUT) =
-    max(greatest, new numbers) but for that one. Flat arrays of one integer type, apart."""
+    max(greatest, new numbers) but for that one. Flat arrays of one integer type, apart; lowest: below any number.
+
+    The own one is made the lowest number before maxima are taken. That is not a constant here: LLVM knows what the
+    maximum of the least number is, and would leave its place as it is by a masked store, which takes some ten times as
+    long as a store.
+    """
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         into = start_of(context, builder, sig.args[0], args[0], args[1])
@@ -131,7 +112,6 @@ def _add_row_watched_compiled(
         own_score = builder.add(own_before, own_added)
         once: Any = cgutils.alloca_once_value  # without types in Numba
         level = once(builder, ir.Constant(INT64, 0))  # a bit for every other one that is level
-        least = ir.Constant(number, -(1 << (number.width - 1)))
 
         def step(offset: Any, width: int) -> None:
             total = builder.add(load(builder, into, offset, width), load(builder, source, offset, width))
@@ -143,8 +123,7 @@ def _add_row_watched_compiled(
             reached = builder.icmp_signed(">=", total, spread(builder, own_score, width))
             others = builder.bitcast(builder.and_(reached, builder.not_(is_own)), ir.IntType(width))
             builder.store(builder.or_(builder.load(level), builder.zext(others, INT64)), level)
-            # the own one is made small: to leave its place as it is would become a masked store, which is slow
-            other = builder.select(is_own, spread(builder, least, width), total)
+            other = builder.select(is_own, spread(builder, args[7], width), total)
             top = load(builder, tops, offset, width)
             higher = builder.select(builder.icmp_signed(">", other, top), other, top)
             store(builder, higher, tops, offset, width)
@@ -152,10 +131,13 @@ def _add_row_watched_compiled(
         along(builder, args[4], step)
         return builder.icmp_unsigned("!=", builder.load(level), ir.Constant(INT64, 0))
 
-    return types.boolean(values, types.int64, added, types.int64, types.int64, types.int64, greatest), codegen
+    kinds = (values, types.int64, added, types.int64, types.int64, types.int64, greatest, values.dtype)
+    return types.boolean(*kinds), codegen
 
 
-def _add_row_watched_plain(values: Any, at: int, added: Any, first: int, n: int, own: int, greatest: Any) -> bool:
+def _add_row_watched_plain(
+    values: Any, at: int, added: Any, first: int, n: int, own: int, greatest: Any, lowest: Any
+) -> bool:
     row = values[at : at + n]
     row += added[first : first + n]
     others = [c for c in range(n) if c != own]
@@ -253,5 +235,4 @@ add_row: Any = _add_row_plain if JIT_DISABLED else intrinsic(_add_row_compiled)
 add_row_watched: Any = _add_row_watched_plain if JIT_DISABLED else intrinsic(_add_row_watched_compiled)
 count_at_least: Any = _count_at_least_plain if JIT_DISABLED else intrinsic(_count_at_least_compiled)
 greatest_excess: Any = _greatest_excess_plain if JIT_DISABLED else intrinsic(_greatest_excess_compiled)
-negate_row: Any = _negate_row_plain if JIT_DISABLED else intrinsic(_negate_row_compiled)
 scan_bins: Any = _scan_bins_plain if JIT_DISABLED else intrinsic(_scan_bins_compiled)

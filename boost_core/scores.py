@@ -59,7 +59,7 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
     for i in range(start, stop):  # numbers of rows and labels index as unsigned ones (cut.divide)
         row, at = np.uint64(i), i * n_columns
         label, first = np.int64(task.labels[row]), np.int64(task.leaf_of_row[row]) * n_columns
-        is_level = add_row_watched(flat, at, payloads, first, n_columns, label, wrong)
+        is_level = add_row_watched(flat, at, payloads, first, n_columns, label, wrong, task.lowest)
         own[np.uint64(label)] = max(own[np.uint64(label)], -flat[np.uint64(at + label)])
         if is_level:
             strict += 1

@@ -19,10 +19,9 @@ from boost_core.algorithms.base import NO_OUTCOMES, Gains, Integers, Pace, Probl
 from boost_core.crew import do_part, join_parts, share_out
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
-from boost_core.intrinsics import Lanes, add_lanes, lanes_for, width_of
+from boost_core.intrinsics import Lanes, add_lanes, gain_row, lanes_for, width_of
 from boost_core.jit import inner, kernel
 from boost_core.objective import implements
-from boost_core.row_vectors import negate_row
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import NO_PAIR, UNIT, Scores
 from boost_core.weight_vectors import weigh_scores
@@ -30,6 +29,7 @@ from boost_core.weight_vectors import weigh_scores
 Floats = NDArray[np.float64]
 NO_TARGET = -1  # a row with Y = -1 for every label
 TILE_ROWS = 64
+SUMMED_APART = 4  # rows, so that a row's sum does not wait for that of the row before
 LN2 = 0.6931471805599453
 SHIFT, SCALE, TOTAL, SUMS = range(4)  # entries of what _Fill finds
 
@@ -95,45 +95,47 @@ def _fill(scores, targets, weights, shift, rows, values, lanes, sums):  # type: 
     """
     n_columns, n_padded = scores.shape[1], values.shape[1]
     flat, out = scores.reshape(-1), values.reshape(-1)
-    negative = np.empty(TILE_ROWS * n_columns)  # of every cell of a tile
-    for k in range(negative.shape[0]):
-        negative[k] = weights[0, k % n_columns]
-    gains = np.empty(TILE_ROWS * n_columns, np.int32)
+    negative = np.empty((TILE_ROWS, n_columns))  # of every cell of a tile
+    for k in range(TILE_ROWS):
+        for c in range(n_columns):
+            negative[k, c] = weights[0, c]
+    gains = np.empty((TILE_ROWS - 1) * n_columns + n_padded, np.int32)  # of the last row, too, all lanes are read
     own, positive, own_gains = np.empty(TILE_ROWS, scores.dtype), np.empty(TILE_ROWS), np.empty(TILE_ROWS, np.int32)
-    both = np.zeros(2 * n_padded, np.int64)  # of even and of odd rows, so that one's sum does not wait for the other's
+    apart = np.zeros(SUMMED_APART * n_padded, np.int64)
     own_total, summed = np.int64(0), rows[0]
     for tile in range(rows[0], rows[1], TILE_ROWS):
         stop = min(tile + TILE_ROWS, rows[1])
         # a positive exponent, or more than int32 holds, can only be the own label's
-        weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative, gains)
+        weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative.reshape(-1), gains)
         for k in range(stop - tile):
             target = np.uint64(max(targets[np.uint64(tile + k)], 0))
             own[k], positive[k] = -scores[np.uint64(tile + k), target], weights[1, target]
         weigh_scores(own, 0, stop - tile, shift, positive, own_gains)
         for k in range(stop - tile):
             row, target = (tile + k) * n_padded, targets[np.uint64(tile + k)]
-            negate_row(out, row, gains, k * n_columns, n_columns)
+            gain_row(out, row, gains, k * n_columns, n_columns, lanes)
             if target >= 0:
                 gain = np.int64(own_gains[k])
                 out[np.uint64(row + target)] = gain
                 own_total += gain
-            out[np.uint64(row + n_columns)] = 1
-        _sum_up(out, summed, tile, lanes, both)
+        _sum_up(out, summed, tile, lanes, apart)
         summed = tile
-    _sum_up(out, summed, rows[1], lanes, both)
+    _sum_up(out, summed, rows[1], lanes, apart)
     total = 2 * own_total  # wrong labels' gains are negative
     for c in range(n_padded):
-        sums[c] = both[c] + both[n_padded + c]
+        sums[c] = 0
+        for place in range(SUMMED_APART):
+            sums[c] += apart[place * n_padded + c]
         total -= sums[c] if c < n_columns else 0
     return total
 
 
 @inner
-def _sum_up(values, start, stop, lanes, both):  # type: ignore[no-untyped-def]
-    """both (IN/OUT, [2 * n_padded]) += rows start..stop of values (flat), the even ones in the first half."""
+def _sum_up(values, start, stop, lanes, apart):  # type: ignore[no-untyped-def]
+    """apart (IN/OUT, [SUMMED_APART * n_padded]) += rows start..stop of values (flat), in turns."""
     width = width_of(lanes)
     for i in range(start, stop):
-        add_lanes(both, ((i & 1) * width,), values, i * width, lanes)
+        add_lanes(apart, ((i & (SUMMED_APART - 1)) * width,), values, i * width, lanes)
 
 
 class _Fill(NamedTuple):

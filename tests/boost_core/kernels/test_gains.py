@@ -13,6 +13,8 @@ from boost_core.algorithms.adaboost_mh import AdaBoostMH, error_factor, initial_
 from boost_core.algorithms.atanh_step import atanh_step
 from boost_core.algorithms.base import Gains, Problem
 from boost_core.gain_matrix import GAIN_BITS, SUM_BITS, scale_for
+from boost_core.intrinsics import gain_row, lanes_for, width_for
+from boost_core.jit import kernel
 from boost_core.scores import NO_PAIR, Scores
 from boost_core.team import Team
 from tests import reference
@@ -53,6 +55,24 @@ def check(options: Options, labels: np.ndarray, scores: np.ndarray, n_classes: i
     assert np.abs(matrix.values).max() <= 1 << GAIN_BITS
     negative, positive = reference.peaks(scores.tolist(), labels.tolist(), n_classes, options)
     assert peaks.tolist() == [NO_PAIR if peak is None else peak for peak in (*negative, *positive)]
+
+
+@kernel
+def _gain_row(into, at, values, first, n_channels, lanes):  # type: ignore[no-untyped-def]
+    gain_row(into, at, values, first, n_channels, lanes)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("n_channels", [1, 3, 8, 9, 10, 15, 26, 100])
+def test_a_row_of_gains_has_a_count_and_is_filled_up(n_channels: int, kind: type[np.signedinteger]) -> None:
+    n_padded = width_for(n_channels + 1)
+    values = np.random.default_rng(n_channels).integers(0, 1 << GAIN_BITS, 2 * n_padded, endpoint=True).astype(np.int32)
+    values[n_padded] = 1 << GAIN_BITS
+    rows = np.full((3, n_padded), 7, kind)
+    _gain_row(rows.reshape(-1), n_padded, values, n_padded, n_channels, lanes_for(n_padded))
+    filled = [1, *[0] * (n_padded - n_channels - 1)]
+    assert rows[1].tolist() == [*(-values[n_padded : n_padded + n_channels]).tolist(), *filled]
+    assert (rows[[0, 2]] == 7).all()  # its neighbours stay
 
 
 @pytest.mark.parametrize("reach", [0, 3, 1 << 20, 40 << 20, 1 << 29])
