@@ -100,6 +100,13 @@ def three_logs(x, y, z):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def logs(numbers, out):  # type: ignore[no-untyped-def]
+    """out (OUT, float64 [n]): natural logarithms of many numbers."""
+    for i in range(numbers.shape[0]):
+        out[i] = log(numbers[i])
+
+
+@kernel
 def log1p(x):  # type: ignore[no-untyped-def]
     """ln(1 + x) for x >= 0, as exact for small x: the error of 1 + x is divided out again (Kahan)."""
     whole = 1.0 + x

@@ -2,8 +2,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import asdict
+from typing import Any, NamedTuple, Protocol, Self
 
 from boost_core.conditions import Conditions
 
@@ -33,8 +33,7 @@ class Phase(enum.StrEnum):
     CHECKPOINT = "checkpoint"  # the model so far is kept
 
 
-@dataclass(frozen=True)
-class RoundRecord:
+class RoundRecord(NamedTuple):
     """Figures of one finished round, equal on every member.
 
     round: 1-based. edge: in [0, 1]. alpha: step. loss: the algorithm's loss after the round, `bound` what the
@@ -63,9 +62,13 @@ class RoundRecord:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of dataclasses.asdict."""
+        """The inverse of to_dict."""
         conditions = values.get("conditions")
         return cls(**{**values, "conditions": None if conditions is None else Conditions(**conditions)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures by name, conditions by their own names."""
+        return {**self._asdict(), "conditions": None if self.conditions is None else asdict(self.conditions)}
 
 
 class Observer(Protocol):

@@ -12,12 +12,13 @@ of its own (step_units), as weak learners say what a cut is worth.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import Algorithm, Gains, Pace, Paced, step_units
+from boost_core.algorithms.base import Algorithm, Gains, Pace, Paced, Step, step_units
 from boost_core.crew import share_out
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import Reading
@@ -34,8 +35,8 @@ from boost_core.tree import N_LEAVES, N_NODES, NO_ROWS, NODE_FIELDS, WORTH, Tree
 from boost_core.weak_learners.base import OneTree, WeakLearner
 
 Integers = NDArray[np.int64]
-MOST_ROUNDS = 32  # of a stretch, whose records take a ms
-LONGEST = 20_000_000  # nanoseconds from which no further round is begun, so that a cancelled job soon ends
+MOST_ROUNDS = 64  # of a stretch, whose records take some ms
+LONGEST = 40_000_000  # nanoseconds from which no further round is begun, so that a cancelled job soon ends
 MOST_CELLS = 1 << 21  # of scores: with more a round takes so long that Python does not count
 
 
@@ -113,13 +114,12 @@ def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type:
 
 
 class Passed(NamedTuple):
-    """A round of a stretch: its weak learner without rows, its multipliers, the gains before it and after it, of which
-    only the last ones are in the matrix; (wrong, strictly wrong); nanoseconds: that it took."""
+    """A round of a stretch: its weak learner without rows, its step, ln loss after it; (wrong, strictly wrong);
+    nanoseconds: that it took."""
 
     fitted: Fitted
-    multipliers: Integers
-    before: Gains
-    after: Gains
+    step: Step
+    ln_loss: float
     errors: tuple[int, int]
     nanoseconds: int
 
@@ -165,20 +165,20 @@ class Stretches:
         self._over = not all(self._addresses) or prepared.scores is not standing.scores.values
         return not self._over
 
-    def run(self, standing: Standing, most: int) -> list[Passed]:
-        """Up to so many rounds from the last gains on: they are added to the standing. None of them, where the next
-        round is one for the loop. `ready` comes before it."""
+    def run(self, standing: Standing, most: int) -> tuple[list[Passed], Gains]:
+        """Up to so many rounds from the last gains on, which are added to the standing, and the gains after them. None
+        of them, where the next round is one for the loop. `ready` comes before it."""
         prepared = self._prepared
         assert prepared is not None
         standing.whole = False
         n_rounds = self._go(prepared, min(most, MOST_ROUNDS), standing.scores.room, prepared.threads)
-        passed = _told(n_rounds, prepared.pace, prepared.log)
+        passed, pace = _told(n_rounds, prepared.pace, prepared.log), prepared.pace
         if passed:
-            standing.scores.added(sum(int(each.multipliers[0]) for each in passed))
+            standing.scores.added(int(prepared.log.units[:n_rounds].sum()))
         standing.rounds += [each.fitted for each in passed]
-        standing.multipliers += [each.multipliers for each in passed]
+        standing.multipliers += [each.step.multipliers for each in passed]
         standing.whole = True
-        return passed
+        return passed, pace.told(prepared.log.found[n_rounds])
 
     def _go(self, prepared: _Prepared, most: int, room: int, threads: int) -> int:
         _, _, calls, _, adding, pace, log = prepared
@@ -229,13 +229,15 @@ def _new_log(growing: Growing, pace: Pace) -> _Log:
 
 
 def _told(n_rounds: int, pace: Pace, log: _Log) -> list[Passed]:
-    """What the log says of the rounds. Nothing of it is in the log itself but the gains' sums."""
-    gains = [pace.told(log.found[number]) for number in range(n_rounds + 1)]
-    figures = zip(log.counts.tolist(), log.seen.tolist(), [0, *log.ended.tolist()], log.ended.tolist(), strict=False)
+    """What the log says of the rounds, of which nothing stays in it. Their trees are views of arrays of all of them."""
+    counts, nodes, payload = log.counts[:n_rounds], log.nodes[:n_rounds].copy(), log.payload[:n_rounds].copy()
+    steps, losses = pace.passed(log.found[: n_rounds + 1], counts[:, WORTH])
+    units, ended = log.units[:n_rounds].tolist(), log.ended[:n_rounds].tolist()
+    assert [step.multipliers.item(0) for step in steps] == units
+    seen, lasted = log.seen[:n_rounds, :PEAKS].tolist(), [end - began for began, end in pairwise([0, *ended])]
     passed = []
-    for number, (each, (wrong, strict), began, ended) in zip(range(n_rounds), figures, strict=False):
-        nodes, payload = log.nodes[number, : each[N_NODES]].copy(), log.payload[number, : each[N_LEAVES]].copy()
-        fitted = one_tree(Tree(nodes, payload, each[WORTH], NO_ROWS), Speech.VOTES)
-        units = log.units[number : number + 1].copy()
-        passed.append(Passed(fitted, units, gains[number], gains[number + 1], (wrong, strict), ended - began))
+    for number, each in enumerate(counts.tolist()):
+        tree = Tree(nodes[number, : each[N_NODES]], payload[number, : each[N_LEAVES]], each[WORTH], NO_ROWS)
+        fitted = one_tree(tree, Speech.VOTES)
+        passed.append(Passed(fitted, steps[number], losses[number], tuple(seen[number]), lasted[number]))
     return passed

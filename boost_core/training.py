@@ -9,12 +9,13 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import NO_OUTCOMES, Algorithm, Decoded, Gains, MaybeSparse, Redraws, Step
+from boost_core.algorithms.base import Algorithm, Decoded, Gains, MaybeSparse, Redraws, Step
 from boost_core.bounds import LARGEST_LN, check_bounds
 from boost_core.calibration import best_temperature
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS, refuse_classes, refuse_missing_validation
@@ -63,7 +64,7 @@ def train(
     """Boost for config.rounds rounds in all or until there is nothing to gain, from `start` on.
 
     A start gives the model that an undisturbed training gives, to the bit; all members start from equal models. An
-    observer that Keeps is shown the model so far after every round.
+    observer that Keeps is shown the model so far after every round, or after several that were run together.
 
     Errors: ConfigError (the algorithm cannot learn these classes), BoundBroken, CollectiveError.
     """
@@ -75,19 +76,24 @@ def train(
     return loop.run(start or Start())
 
 
-@dataclass
-class _Look:
-    """What all members agree on about the current scores."""
+class _Seen(NamedTuple):
+    """Figures of the current scores over all members."""
 
-    gains: Gains
-    totals: Integers  # the algorithm's sums over all members
-    sums: Integers  # of each channel and the row count
     ln_loss: float
     wrong: int
     strictly_wrong: int
     wrong_valid: int
     log_loss: int  # of the validation rows, in units of LogLoss
     stop: bool
+
+
+class _Look(NamedTuple):
+    """What all members agree on about the current scores."""
+
+    gains: Gains
+    totals: Integers  # the algorithm's sums over all members
+    sums: Integers  # of each channel and the row count
+    seen: _Seen
 
 
 @dataclass
@@ -146,7 +152,7 @@ class _Loop:
         self._begin(start)
         look = self._look()
         # the last round of the model so far may have been the last of all
-        reason = self._end(look) if self.records else None
+        reason = self._end(look.seen) if self.records else None
         while reason is None:
             reason, look = self._stretch(look) or self._round(look)
         self.observer.enter(Phase.OTHER)
@@ -196,36 +202,41 @@ class _Loop:
         conditions = self.meter.measure(self.algorithm, gains)
         self._take(fitted, step)
         look = self._look()
-        self._record(fitted, step, look, self.collective.bytes_sent - sent, conditions)
-        return self._end(look), look
+        self.observer.enter(Phase.REPORT)
+        self._record(fitted, step, look.seen, self.collective.bytes_sent - sent, conditions)
+        self._keep()
+        return self._end(look.seen), look
 
     def _stretch(self, look: _Look) -> tuple[StopReason | None, _Look] | None:
         """Rounds that kernels run by themselves; None where the next one is not of that kind."""
         if self.stretches is None or not self.stretches.ready(look.gains, self.standing):
             return None
         self.observer.enter(Phase.GROWING)
-        passed = self.stretches.run(self.standing, self.config.rounds - len(self.records))
+        passed, gains = self.stretches.run(self.standing, self.config.rounds - len(self.records))
         try:
-            return self._pass(passed) if passed else None
+            if not passed:
+                return None
+            reason, seen = self._pass(passed)
+            return reason, _Look(gains, gains.totals, gains.own_sums(self.team), seen)
         finally:
             self.team.release()
 
-    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, _Look]:
+    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, _Seen]:
         """Record rounds that have been run. Those after one that ends the training are taken back."""
         assert self.patient is not None
         self.patient.passed([each.nanoseconds for each in passed])
+        self.observer.enter(Phase.REPORT)
         for each in passed:
             self.collective.begin_round(len(self.records) + 1)
-            step, gains = self.algorithm.step(each.fitted, each.before.totals, NO_OUTCOMES), each.after
-            assert step.multipliers.item(0) == each.multipliers.item(0)
-            loss, stop = self.algorithm.ln_loss(gains, gains.totals), self.observer.stop_requested()
-            look = _Look(gains, gains.totals, gains.own_sums(self.team), loss, *each.errors, 0, 0, stop)
-            self._record(each.fitted, step, look, 0)
-            reason = self._end(look)
+            seen = _Seen(each.ln_loss, *each.errors, 0, 0, self.observer.stop_requested())
+            self._record(each.fitted, each.step, seen, 0)
+            reason = self._end(seen)
             if reason is not None:
-                self._bring_to(self.so_far())
                 break
-        return reason, look
+        self._keep()
+        if reason is not None:
+            self._bring_to(self.so_far())
+        return reason, seen
 
     def _settle_for_majority(self, look: _Look) -> None:
         """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
@@ -235,8 +246,10 @@ class _Loop:
         self._add(fitted, step)
         _, agreed = max_and_sums(np.zeros(0, np.int64), self._errors(), self.collective)
         wrong, strict, wrong_valid, log_loss, _ = agreed
-        look = replace(look, wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
-        self._record(fitted, step, look, self.collective.bytes_sent - sent)
+        seen = look.seen._replace(wrong=wrong, strictly_wrong=strict, wrong_valid=wrong_valid, log_loss=log_loss)
+        self.observer.enter(Phase.REPORT)
+        self._record(fitted, step, seen, self.collective.bytes_sent - sent)
+        self._keep()
 
     def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
         """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
@@ -262,9 +275,9 @@ class _Loop:
     def _redrawn(self, gains: Gains) -> Gains | None:
         return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
 
-    def _end(self, look: _Look) -> StopReason | None:
+    def _end(self, seen: _Seen) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
-        if self.perfect and look.strictly_wrong == 0:
+        if self.perfect and seen.strictly_wrong == 0:
             return StopReason.EDGE_ONE
         if self.records[-1].alpha == 0.0:
             return StopReason.EDGE_ZERO  # the constant model: nothing beats it
@@ -272,7 +285,7 @@ class _Loop:
             return StopReason.ROUNDS
         if self.best.has_passed(len(self.records)):
             return StopReason.STOPPED_EARLY
-        return StopReason.CANCELLED if look.stop else None
+        return StopReason.CANCELLED if seen.stop else None
 
     def _take(self, fitted: Fitted, step: Step) -> None:
         """Add the weak learner to the model and to all scores; the algorithm is told."""
@@ -306,7 +319,7 @@ class _Loop:
             totals, sums = np.split(self.collective.sum(np.concatenate([totals, sums])), [totals.shape[0]])
         loss = self.algorithm.ln_loss(gains, totals)
         wrong, strict, wrong_valid, log_loss, stop = counts
-        return _Look(gains, totals, sums, loss, wrong, strict, wrong_valid, log_loss, stop > 0)
+        return _Look(gains, totals, sums, _Seen(loss, wrong, strict, wrong_valid, log_loss, stop > 0))
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
@@ -360,26 +373,25 @@ class _Loop:
         return copy
 
     def _record(
-        self, fitted: Fitted, step: Step, look: _Look, bytes_sent: int, conditions: Conditions | None = None
+        self, fitted: Fitted, step: Step, seen: _Seen, bytes_sent: int, conditions: Conditions | None = None
     ) -> None:
-        self.observer.enter(Phase.REPORT)
         n_rows, n_valid = self.wholes
         self.ln_bound += step.ln_factor
         record = RoundRecord(
             round=len(self.records) + 1,
             edge=step.edge,
             alpha=step.alpha,
-            loss=math.exp(min(look.ln_loss, LARGEST_LN)),
-            ln_loss=look.ln_loss,
+            loss=math.exp(min(seen.ln_loss, LARGEST_LN)),
+            ln_loss=seen.ln_loss,
             bound=math.exp(min(self.ln_bound, LARGEST_LN)),
             ln_bound=self.ln_bound,
             error_bound=self._error_bound(),
-            train_error=look.wrong / n_rows,
-            strict_train_error=look.strictly_wrong / n_rows,
-            valid_error=look.wrong_valid / n_valid if n_valid else None,
+            train_error=seen.wrong / n_rows,
+            strict_train_error=seen.strictly_wrong / n_rows,
+            valid_error=seen.wrong_valid / n_valid if n_valid else None,
             n_leaves=fitted.n_leaves,
             bytes_reduced=bytes_sent,
-            valid_log_loss=self.log_loss.mean(look.log_loss) if self._wants_log_loss() else None,
+            valid_log_loss=self.log_loss.mean(seen.log_loss) if self._wants_log_loss() else None,
             conditions=conditions,
         )
         slack = self.slack + LN_TOLERANCE + step.ln_slack
@@ -387,6 +399,9 @@ class _Loop:
         self.slack, self.perfect = slack, step.perfect
         self._note(record)
         self.observer.round_done(record)
+
+    def _keep(self) -> None:
+        """Show the model so far to an observer that keeps it."""
         if self.keeper is not None:
             self.observer.enter(Phase.CHECKPOINT)
             self.keeper.keep(self.so_far)

@@ -1,6 +1,5 @@
 """One run of one job: trains it, stores what it reports, and registers the model it gives."""
 
-import dataclasses
 import logging
 import threading
 import time
@@ -129,7 +128,7 @@ def queued_seconds(job: Job) -> float:
 
 
 def _entry(progress: RoundProgress) -> RoundEntry:
-    figures = {**dataclasses.asdict(progress.record), "stages": progress.stages}
+    figures = {**progress.record.to_dict(), "stages": progress.stages}
     return RoundEntry(figures.pop("round"), figures, progress.seconds, progress.reduction_seconds, progress.known)
 
 

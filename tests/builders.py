@@ -215,7 +215,7 @@ def forest_arrays(forest: Forest) -> dict[str, Any]:
 
 def shared_figures(records: Sequence[RoundRecord]) -> list[RoundRecord]:
     """Records without what depends on the number of members."""
-    return [replace(record, bytes_reduced=0) for record in records]
+    return [record._replace(bytes_reduced=0) for record in records]
 
 
 # --- tables -------------------------------------------------------------------------------------------------

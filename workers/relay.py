@@ -6,7 +6,6 @@ way, the receiver hands on every round once and in order; what is lost comes wit
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from boost_core.records import RoundRecord
@@ -52,7 +51,7 @@ class MemberProgress:
     def flush(self) -> None:
         """Publish what is there."""
         if self._rounds and self._speaks:
-            self._publish({"rounds": [[asdict(each.record), *figures(each)] for each in self._rounds]})
+            self._publish({"rounds": [[each.record.to_dict(), *figures(each)] for each in self._rounds]})
         self._rounds.clear()
         self._sent_at = time.monotonic()
 

@@ -5,7 +5,6 @@ With them is kept the room that a checkpoint is made in, of which only what a fi
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -20,10 +19,10 @@ from boost_core.start import ModelSoFar
 SPARE = 3.0  # times what is needed now: memory is the system's until it is written to
 NO_OUTPUTS = 2  # numbers a leaf where no tree says how many
 # Figures of a round in the order of RoundRecord; NaN stands for None where a figure may be missing.
-FIGURES = tuple(field for field in fields(RoundRecord) if field.name != "conditions")
-RECORD = np.dtype([(field.name, "<i8" if field.type is int else "<f8") for field in FIGURES])
-MISSING = tuple(field.name for field in FIGURES if field.type not in (int, float))
-_figures = attrgetter(*(field.name for field in FIGURES))
+FIGURES = {name: kind for name, kind in RoundRecord.__annotations__.items() if name != "conditions"}
+RECORD = np.dtype([(name, "<i8" if kind is int else "<f8") for name, kind in FIGURES.items()])
+MISSING = tuple(name for name, kind in FIGURES.items() if kind not in (int, float))
+_figures = attrgetter(*FIGURES)
 
 
 class RoundsSoFar:

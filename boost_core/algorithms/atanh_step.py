@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core import ieee_math
 from boost_core.algorithms.base import Step, step_units
@@ -11,6 +12,7 @@ from boost_core.model import SCORE_UNITS
 from boost_core.objective import implements
 from boost_core.records import StopReason
 
+Integers = NDArray[np.int64]
 ALPHA_CAP = 12.0  # step of a weak learner without error, whose artanh is infinite
 CAPPED_LN_FACTOR = -11.306852819477806  # ln sqrt(1 - tanh(cap)**2) = -ln cosh(12)
 
@@ -35,11 +37,29 @@ def atanh_step(value: int, normaliser: int, n_cells: int, share: float = 1.0) ->
             perfect=True,
             share=share,
         )
-    right, wrong = float(normaliser + value), float(normaliser - value)
-    ln_right, ln_wrong, ln_all = ieee_math.three_logs(right, wrong, float(normaliser))
+    logs = ieee_math.three_logs(float(normaliser + value), float(normaliser - value), float(normaliser))
+    return _ordinary_step(edge, logs, n_cells / (normaliser - value), share)
+
+
+def _ordinary_step(edge: float, logs: tuple[float, float, float], cells_a_unit: float, share: float) -> Step:
+    """logs: of N + V, N - V and N; cells_a_unit: n_cells / (N - V)."""
+    ln_right, ln_wrong, ln_all = logs
     ln_factor = max(0.5 * (ln_right + ln_wrong) - ln_all, CAPPED_LN_FACTOR)
     alpha = min(0.5 * (ln_right - ln_wrong), ALPHA_CAP)
-    return make_step(edge, alpha, ln_factor, math.log1p(n_cells / (normaliser - value)), share=share)
+    return make_step(edge, alpha, ln_factor, math.log1p(cells_a_unit), share=share)
+
+
+def atanh_steps(values: Integers, normalisers: Integers, n_cells: int) -> list[Step]:
+    """atanh_step for the weak learners of many rounds, all of them with 0 < V < N; values, normalisers: int64 [n]."""
+    numbers = np.stack([normalisers + values, normalisers - values, normalisers]).astype(np.float64)
+    logs = np.empty(numbers.size)
+    ieee_math.logs(numbers.reshape(-1), logs)
+    of_steps = zip(*(each.tolist() for each in logs.reshape(numbers.shape)), strict=True)
+    # Python divides integers exactly, NumPy makes doubles of them first
+    return [
+        _ordinary_step(value / normaliser, each, n_cells / (normaliser - value), 1.0)
+        for value, normaliser, each in zip(values.tolist(), normalisers.tolist(), of_steps, strict=True)
+    ]
 
 
 class Atanh(NamedTuple):

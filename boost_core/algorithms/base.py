@@ -174,7 +174,9 @@ class Pace(NamedTuple):
 
     filling: what share_out is given to make the next gains, once peaks are there; found: int64, what it leaves, of
     which the sum of absolute gains, int64 [1], and the channels' sums are views; rule: a value of a type for which
-    step_units is implemented; told: the gains, of which only the last ones are in the matrix, from a copy of `found`.
+    step_units is implemented; told: the gains, of which only the last ones are in the matrix, from a copy of `found`;
+    passed: the steps of n rounds and ln loss after each, from what `found` was before the first one and after each,
+    [n + 1, ...], and the values of their weak learners, int64 [n].
     """
 
     filling: tuple[Any, ...]
@@ -183,6 +185,7 @@ class Pace(NamedTuple):
     sums: Integers
     rule: Any
     told: Callable[[Integers], Gains]
+    passed: Callable[[Integers, Integers], tuple[list[Step], list[float]]]
 
 
 def step_units(rule: Any, *arguments: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.algorithms.atanh_step import ATANH, atanh_step
+from boost_core.algorithms.atanh_step import ATANH, atanh_step, atanh_steps
 from boost_core.algorithms.base import NO_OUTCOMES, Gains, Integers, Pace, Problem, Step
 from boost_core.crew import do_part, join_parts, share_out
 from boost_core.fitted import Fitted
@@ -175,6 +175,10 @@ def _join_fill(task):  # type: ignore[no-untyped-def]
             task.found[0, place] += task.found[block, place]
 
 
+def _ln_loss(ln_total: float, scale: int, shift: int) -> float:
+    return ln_total - scale * LN2 + shift * UNIT
+
+
 class ExponentialVotes:
     """An algorithm of the exponential vote loss, complete but for its targets and initial weights.
 
@@ -246,7 +250,17 @@ class ExponentialVotes:
         if self._copies is not None or self._reading is not Reading.TOGETHER:
             return None
         found, filling = self._found[0], self._filling(scores, peaks)
-        return Pace(filling, found, found[TOTAL:SUMS], found[SUMS : SUMS + self.n_columns + 1], ATANH, self._told)
+        sums = found[SUMS : SUMS + self.n_columns + 1]
+        return Pace(filling, found, found[TOTAL:SUMS], sums, ATANH, self._told, self._passed)
+
+    def _passed(self, found: Integers, values: Integers) -> tuple[list[Step], list[float]]:
+        """See Pace."""
+        totals = found[:, TOTAL]
+        logs = np.empty(values.shape[0])
+        ieee_math.logs(totals[1:].astype(np.float64), logs)
+        after = zip(logs.tolist(), found[1:, SCALE].tolist(), found[1:, SHIFT].tolist(), strict=True)
+        losses = [_ln_loss(ln_total, scale, shift) for ln_total, scale, shift in after]
+        return atanh_steps(values, totals[:-1], self._n_pairs), losses
 
     def _weighed(self, scale: int, shift: int, total: int) -> Gains:
         """Gains of self._values, whose sum is total, once rows count as often as their copies."""
@@ -257,7 +271,7 @@ class ExponentialVotes:
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:
         """ln of sum W from the integer sum of all members' absolute gains."""
-        return float(ieee_math.log(float(totals.item(0)))) - gains.matrix.scale * LN2 + gains.shift * UNIT
+        return _ln_loss(float(ieee_math.log(float(totals.item(0)))), gains.matrix.scale, gains.shift)
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:
         """The edge is all that the step needs."""

@@ -133,7 +133,7 @@ def facts(result: TrainingResult) -> tuple[Any, ...]:
         for name, value in vars(result.forest).items()
         if name != "decoding"
     }
-    records = [replace(record, bytes_reduced=0) for record in result.records]
+    records = [record._replace(bytes_reduced=0) for record in result.records]
     return arrays, result.forest.decoding.rule, result.forest.decoding.code.tobytes(), records, result.stop_reason
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from boost_core.algorithms.atanh_step import ALPHA_CAP, ATANH, atanh_step
+from boost_core.algorithms.atanh_step import ALPHA_CAP, ATANH, atanh_step, atanh_steps
 from boost_core.algorithms.base import step_units
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
@@ -55,3 +55,14 @@ def test_kernels_step_as_the_loop_does():
         left_to_it = value >= total or step.refused is not None
         assert found == (0 if left_to_it else step.multipliers.item(0))
     assert units.max() <= round(ALPHA_CAP * (1 << SCORE_UNITS))
+
+
+def test_steps_of_many_rounds_are_those_of_each():
+    random = np.random.default_rng(1)
+    totals = (2.0 ** random.uniform(1, 62, 500)).astype(np.int64) + 2
+    values = np.clip((totals * random.uniform(0, 1, 500) ** 3).astype(np.int64), 1, totals - 1)
+    totals[:2], values[:2] = [(1 << 62) - 1, (1 << 61) + 1], [(1 << 61) - 1, (1 << 53) + 1]  # not as doubles, exactly
+    wanted = [atanh_step(*each, 10**6) for each in zip(values.tolist(), totals.tolist(), strict=True)]
+    for found, step in zip(atanh_steps(values, totals, 10**6), wanted, strict=True):
+        assert found.multipliers.tolist() == step.multipliers.tolist()
+        assert found._replace(multipliers=step.multipliers) == step
