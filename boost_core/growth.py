@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from boost_core.aligned import aligned_empty, aligned_zeros
 from boost_core.binning import Binning
 from boost_core.bundles import Bundles, Bundling
 from boost_core.collective import Collective
-from boost_core.cut import Offer, feature_edges, slice_features
+from boost_core.cut import Offer, slice_features
 from boost_core.cut_search import room_for_search
 from boost_core.forest import route
 from boost_core.gain_matrix import GainMatrix
 from boost_core.gang_growth import GangMember
+from boost_core.histogram import features_a_pass
 from boost_core.intrinsics import lanes_for, width_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
@@ -31,8 +33,7 @@ from boost_core.tree import NO_LIMIT, GrowingTree, Tree, finished, new_tree
 
 Integers = NDArray[np.int64]
 SLOT_BYTES = 1 << 30  # histograms kept at once, where two of them are smaller than that
-BLOCKS_A_THREAD = 2
-PASS = 4  # features, or bundles, that a pass over the rows takes at once (histogram.add_rows)
+BLOCKS_A_THREAD = 2  # at most, so that a thread that lags behind holds up little; more take longer in all
 ALL = np.empty(0, np.int32)
 CONTROL = 2  # which part of a growth's room it is (_LoneGrower._kept)
 WORTH_THREADS = 200_000  # vector additions of a root histogram (about 100 us) from which a second thread helps
@@ -113,6 +114,22 @@ class Grower:
         return None if self._lone is None else self._lone.growing(growth, gains, sums)
 
 
+def even_edges(weights: Integers, parts: int) -> Integers:
+    """Where contiguous parts of about equal weights begin, and the end, int64 [parts + 1]; some may be empty."""
+    begins = np.concatenate([[0], np.cumsum(weights)])
+    wanted = begins[-1] * np.arange(parts + 1) / parts
+    after = np.searchsorted(begins, wanted)
+    nearer = wanted - begins[np.maximum(after - 1, 0)] < begins[after] - wanted  # the one before
+    edges: Integers = (after - nearer).astype(np.int64)
+    return edges
+
+
+def _shares(n_passes: int) -> Integers:
+    """The passes that a thread's blocks begin with: all blocks have as many, or one more than the last ones."""
+    n_blocks = min(BLOCKS_A_THREAD, n_passes)
+    return np.array([-(-n_passes * block // n_blocks) for block in range(n_blocks)], np.int64)
+
+
 class _Prepared(NamedTuple):
     """What growth is given that stays from one tree to the next of the same shape: (max_leaves, n_channels, n_outputs,
     max_depth, sums in a bin, rows if not all). room: histograms and what _kept says, then times; sums: what
@@ -146,7 +163,7 @@ class _LoneGrower:
         """Which features there are stays; those that are not offered have one bin, and no histograms are built."""
         self._binning = binning
         self._with_cuts = Offer.of(binning).features
-        self._layouts: dict[tuple[int, bool], tuple[Integers, Integers]] = {}
+        self._layouts: dict[tuple[int, int, bool], tuple[Integers, Integers]] = {}
         self._last: _Prepared | None = None
 
     def grow(
@@ -196,7 +213,7 @@ class _LoneGrower:
         lanes = lanes_for(n_sums)
         threads = self._threads(len(lanes), n_rows or self._shard.n_rows)
         bundles, joint = self._bundling.of(self._with_cuts, n_padded)
-        (edges, singles), hists = self._layout(threads, bundles), self._histograms(max_leaves, n_padded)
+        (edges, singles), hists = self._layout(threads, bundles, n_padded), self._histograms(max_leaves, n_padded)
         tree, room = self._kept((max_leaves, n_channels, n_outputs, max_depth, edges.shape[0] - 1, hists.shape[0]))
         binning, bins, features = self._binning, self._shard.bins, self._with_cuts
         table = (bins, binning.bin_start, binning.n_thresholds, binning.has_missing, features)
@@ -243,27 +260,27 @@ class _LoneGrower:
             room = self._room[sizes] = (tree, work)
         return room
 
-    def _layout(self, threads: int, bundles: Bundles) -> tuple[Integers, Integers]:
+    def _layout(self, threads: int, bundles: Bundles, n_padded: int) -> tuple[Integers, Integers]:
         """Blocks of the features, and those in no bundle: `edges` and `singles` of LeafSums."""
-        key = threads, len(bundles.numbers) > 0
+        together = features_a_pass(n_padded)
+        key = threads, together, len(bundles.numbers) > 0
         layout = self._layouts.get(key)
         if layout is None:
             columns = bundles.columns(self._with_cuts)
-            blocks = columns[self._blocks(threads, columns)]
+            blocks = columns[self._blocks(threads, together, columns)]
             layout = self._layouts[key] = (blocks, bundles.singles(self._with_cuts))
         return layout
 
-    def _blocks(self, threads: int, columns: Integers) -> Integers:
-        """Which columns (of Bundles.columns) blocks of features begin with: several blocks a thread, so that a thread
-        that lags behind holds up little, but no fewer than PASS columns in each, as long as every thread has one."""
-        n_columns = columns.shape[0] - 1
-        wanted = min(threads * BLOCKS_A_THREAD, n_columns) if threads > 1 else 1
-        wanted = max(min(threads, n_columns), min(wanted, n_columns // PASS), 1)
-        with_cuts = self._with_cuts
-        if columns[-1, 2] > 0 or not len(with_cuts):
-            return np.array([n_columns * block // wanted for block in range(wanted + 1)], np.int64)
-        bins = np.concatenate([[0], np.cumsum(np.diff(self._binning.bin_start)[with_cuts])])
-        return np.unique(feature_edges(bins, wanted))
+    def _blocks(self, threads: int, together: int, columns: Integers) -> Integers:
+        """Which columns (of Bundles.columns) blocks of features begin with: each thread has a few, of whole passes over
+        the rows but for its last one; a pass takes so many columns together."""
+        n_columns, with_cuts = columns.shape[0] - 1, self._with_cuts
+        weights = np.ones(n_columns, np.int64)
+        if columns[-1, 2] == 0 and len(with_cuts):
+            weights = np.diff(self._binning.bin_start)[with_cuts]
+        starts = even_edges(weights, threads)
+        blocks = [start + together * _shares(-(-(stop - start) // together)) for start, stop in pairwise(starts)]
+        return np.unique(np.append(np.concatenate(blocks), n_columns))
 
     def _threads(self, n_lanes: int, n_rows: int) -> int:
         """Threads that are worth sharing the work with."""

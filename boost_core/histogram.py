@@ -12,14 +12,64 @@ from numpy.typing import NDArray
 from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import add_lanes, lanes_for, prefetch_lanes, width_of
-from boost_core.jit import bare_kernel
+from boost_core.intrinsics import add_cells, lanes_for, prefetch_lanes, width_of
+from boost_core.jit import bare_kernel, inlined_step, inner
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
 AHEAD = 12  # rows between the one that is added and the one that is fetched into the cache
+NEAR = 1 << 17  # gains that stay in the level 2 cache by themselves: 512 KB of int32
+WIDE = 16  # channels from which a row is so much work that fetching the next ones costs nothing
 TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
 BLOCK_SUMS = 1 << 17  # from which a block of features is full: 1 MB of int64
+
+
+@inner
+def features_a_pass(width):  # type: ignore[no-untyped-def]
+    """How many features, of histograms of so many channels, a pass over the rows takes: the addresses of three stay in
+    the processor's registers, four are worth more where a row is long."""
+    return 4 if width >= WIDE else 3
+
+
+@inlined_step
+def _add_pass(rows, gains, cells, span, fetch, lanes, totals):  # type: ignore[no-untyped-def]
+    """totals += gains of rows span[0]..span[1], for a few features; cells: tuples of where their bins begin in totals,
+    and of their codes; fetch: a constant, whether gains of the next rows are fetched into the nearest cache."""
+    values, pitch = gains
+    bases, columns = cells
+    for k in range(span[0], span[1]):
+        i = np.uint64(rows[np.uint64(k)])
+        if fetch:
+            ahead = np.uint64(min(k + AHEAD, rows.shape[0] - 1))
+            prefetch_lanes(values, np.int64(rows[ahead]) * pitch, lanes)
+        add_cells(totals, bases, columns, i, values, np.int64(i) * pitch, lanes)
+
+
+@inlined_step
+def _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
+    """Rows span[0]..span[1] for the next features from place[0] on, of which those up to place[1] may be taken
+    together; place[2]: whether gains have to be fetched. Returns how many were taken."""
+    at, left, far = place[0], place[1] - place[0], place[2]
+    width = width_of(lanes)
+    j0, j1 = features[at], features[min(at + 1, place[1] - 1)]
+    j2, j3 = features[min(at + 2, place[1] - 1)], features[min(at + 3, place[1] - 1)]
+    b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
+    if features_a_pass(width) == 4 and left >= 4:
+        cells = (b0, b1, b2, b3), (bins[j0], bins[j1], bins[j2], bins[j3])
+        _add_pass(rows, gains, cells, span, True, lanes, totals)
+        return 4
+    if left >= 3:
+        three = (b0, b1, b2), (bins[j0], bins[j1], bins[j2])
+        if width >= WIDE or far:
+            _add_pass(rows, gains, three, span, True, lanes, totals)
+        else:
+            _add_pass(rows, gains, three, span, False, lanes, totals)
+        return 3
+    if left == 2:
+        _add_pass(rows, gains, ((b0, b1), (bins[j0], bins[j1])), span, False, lanes, totals)
+        return 2
+    _add_pass(rows, gains, ((b0,), (bins[j0],)), span, False, lanes, totals)
+    return 1
 
 
 @bare_kernel
@@ -27,53 +77,31 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
     """totals (OUT, flat int64) += gains of the rows, for some features (int64 [k]); afresh: whatever is there.
 
     bins uint8 [d, n]; rows int32 [m]; gains = (flat values, int64: how many are in a row), of which the lanes are added
-    up. Features are taken by fours, so that a row's gains are read and widened once for
-    four of them, and by blocks of fours, so that all rows are added to bins that stay in the cache. All of it is in one
-    kernel: calls of others count references to the arrays, which threads share. Numbers of rows index as unsigned ones,
-    since Numba asks of signed ones whether they count from the end.
+    up. Features are taken together (features_a_pass), so that a row's gains are read and widened once for all of them,
+    and by blocks, so that all rows are added to bins that stay in the cache. Gains of narrow rows are fetched ahead for
+    the first features of a tile alone, as the others find them in the level 2 cache. All of it is in one kernel: calls
+    of others count references to the arrays, which threads share. Numbers of rows index as unsigned ones, since Numba
+    asks of signed ones whether they count from the end.
     """
     n_rows, n_features = rows.shape[0], features.shape[0]
-    values, pitch = gains
-    width = width_of(lanes)
-    tile = max(TILE_CHANNELS // width, 1)
+    width, far = width_of(lanes), gains[0].shape[0] > NEAR
+    tile, together = max(TILE_CHANNELS // width, 1), features_a_pass(width)
     start = 0
     while start < n_features:
         stop, n_sums = start, np.int64(0)
-        while stop < n_features and (stop < start + 4 or n_sums < BLOCK_SUMS):
-            for j in range(stop, min(stop + 4, n_features)):
+        while stop < n_features and (stop == start or n_sums < BLOCK_SUMS):
+            for j in range(stop, min(stop + together, n_features)):
                 n_sums += (bin_start[features[j] + 1] - bin_start[features[j]]) * width
-            stop = min(stop + 4, n_features)
+            stop = min(stop + together, n_features)
         if afresh:
             for at in range(start, stop):
                 for k in range(bin_start[features[at]] * width, bin_start[features[at] + 1] * width):
                     totals[np.uint64(k)] = 0
         for tile_start in range(0, n_rows, tile):
-            tile_stop = min(tile_start + tile, n_rows)
-            at = start
-            while at + 4 <= stop:
-                j0, j1, j2, j3 = features[at], features[at + 1], features[at + 2], features[at + 3]
-                b0, b1 = bin_start[j0] * width, bin_start[j1] * width
-                b2, b3 = bin_start[j2] * width, bin_start[j3] * width
-                codes0, codes1, codes2, codes3 = bins[j0], bins[j1], bins[j2], bins[j3]
-                for k in range(tile_start, tile_stop):
-                    i = np.uint64(rows[np.uint64(k)])
-                    ahead = np.uint64(min(k + AHEAD, n_rows - 1))
-                    prefetch_lanes(values, np.int64(rows[ahead]) * pitch, lanes)
-                    places = (
-                        b0 + np.int64(codes0[i]) * width,
-                        b1 + np.int64(codes1[i]) * width,
-                        b2 + np.int64(codes2[i]) * width,
-                        b3 + np.int64(codes3[i]) * width,
-                    )
-                    add_lanes(totals, places, values, np.int64(i) * pitch, lanes)
-                at += 4
+            span, at = (tile_start, min(tile_start + tile, n_rows)), start
             while at < stop:
-                base, codes = bin_start[features[at]] * width, bins[features[at]]
-                for k in range(tile_start, tile_stop):
-                    i = np.uint64(rows[np.uint64(k)])
-                    place = base + np.int64(codes[i]) * width
-                    add_lanes(totals, (place,), values, np.int64(i) * pitch, lanes)
-                at += 1
+                place = at, stop, far and at == start
+                at += _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals)
         start = stop
 
 

@@ -103,6 +103,39 @@ def _add_lanes_plain(totals: Any, places: tuple[int, ...], rows: Any, row_at: in
         totals[at : at + n_channels] += rows[row_at : row_at + n_channels]
 
 
+def _add_cells_compiled(
+    typingctx: Any, totals: Any, bases: Any, columns: Any, number: Any, rows: Any, row_at: Any, lanes: Any
+) -> Any:
+    """As add_lanes, for the places bases[j] + columns[j][number] * width_of(lanes) for every j of two tuples, of int64
+    and of uint8 arrays."""
+    n_channels = _width_of_type(lanes)
+    signature = types.void(totals, bases, columns, number, rows, row_at, lanes)
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        total_array = context.make_array(sig.args[0])(context, builder, args[0])
+        row_array = context.make_array(sig.args[4])(context, builder, args[4])
+        unpack: Any = cgutils.unpack_tuple  # without types in Numba
+        starts, codes = (unpack(builder, args[place], len(sig.args[place])) for place in (1, 2))
+        width, total_rows = ir.Constant(ir.IntType(64), n_channels), []
+        for start, column in zip(starts, codes, strict=True):
+            data = context.make_array(sig.args[2].dtype)(context, builder, column).data
+            code = builder.zext(builder.load(builder.gep(data, [args[3]])), ir.IntType(64))
+            total_rows.append(builder.gep(total_array.data, [builder.add(start, builder.mul(code, width))]))
+        row = builder.gep(row_array.data, [args[5]])
+        _emit_adds(builder, total_rows, row, n_channels, sig.args[4].dtype.bitwidth)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _add_cells_plain(
+    totals: Any, bases: tuple[int, ...], columns: tuple[Any, ...], number: int, rows: Any, row_at: int, lanes: Lanes
+) -> None:
+    width = _width_plain(lanes)
+    places = [base + int(codes[number]) * width for base, codes in zip(bases, columns, strict=True)]
+    _add_lanes_plain(totals, tuple(places), rows, row_at, lanes)
+
+
 def _gain_row_compiled(typingctx: Any, into: Any, at: Any, values: Any, first: Any, n_channels: Any, lanes: Any) -> Any:
     """A row of the gain matrix, of width_of(lanes) numbers: into[at : at + n] = -values[first : first + n] for
     n = n_channels, then a 1 (gain_matrix.GainMatrix), then zeros. Flat arrays, apart: values int32, of which as many as
@@ -301,6 +334,7 @@ def _pause_plain() -> None:
 
 width_of: Any = _width_plain if JIT_DISABLED else intrinsic(_width_compiled)
 add_lanes: Any = _add_lanes_plain if JIT_DISABLED else intrinsic(_add_lanes_compiled)
+add_cells: Any = _add_cells_plain if JIT_DISABLED else intrinsic(_add_cells_compiled)
 gain_row: Any = _gain_row_plain if JIT_DISABLED else intrinsic(_gain_row_compiled)
 prefetch_lanes: Any = _prefetch_plain if JIT_DISABLED else intrinsic(_prefetch_compiled)
 bits_of: Any = _bits_plain if JIT_DISABLED else intrinsic(_bits_compiled)
