@@ -6,6 +6,8 @@ so that a tile's gains stay in the level 2 cache while the features read them, a
 back to the cache for every tile. Sums are int64; their order never matters.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,11 +26,13 @@ TILE_CHANNELS = 1 << 15  # gains a tile holds: 128 KB of int32
 BLOCK_SUMS = 1 << 17  # from which a block of features is full: 1 MB of int64
 
 
-@inner
-def features_a_pass(width):  # type: ignore[no-untyped-def]
+def features_a_pass(width: int) -> int:
     """How many features, of histograms of so many channels, a pass over the rows takes: the addresses of three stay in
     the processor's registers, four are worth more where a row is long."""
     return 4 if width >= WIDE else 3
+
+
+_together: Any = inner(features_a_pass)
 
 
 @inlined_step
@@ -54,7 +58,7 @@ def _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals
     j0, j1 = features[at], features[min(at + 1, place[1] - 1)]
     j2, j3 = features[min(at + 2, place[1] - 1)], features[min(at + 3, place[1] - 1)]
     b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
-    if features_a_pass(width) == 4 and left >= 4:
+    if _together(width) == 4 and left >= 4:
         cells = (b0, b1, b2, b3), (bins[j0], bins[j1], bins[j2], bins[j3])
         _add_pass(rows, gains, cells, span, True, lanes, totals)
         return 4
@@ -85,7 +89,7 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
     """
     n_rows, n_features = rows.shape[0], features.shape[0]
     width, far = width_of(lanes), gains[0].shape[0] > NEAR
-    tile, together = max(TILE_CHANNELS // width, 1), features_a_pass(width)
+    tile, together = max(TILE_CHANNELS // width, 1), _together(width)
     start = 0
     while start < n_features:
         stop, n_sums = start, np.int64(0)

@@ -10,7 +10,6 @@ A round's loss is that of the scores it leaves, so it is recorded when the next 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from boost_core.gain_matrix import channel_sums
 from boost_core.growth import Grower
 from boost_core.label_sets import judges, refuse_label_sets
 from boost_core.log_loss import LogLoss
+from boost_core.look import Look, Seen
 from boost_core.majority import constant_model
 from boost_core.margin_report import MarginReport, margin_report, reach_of
 from boost_core.probability import Transform, offset_of
@@ -74,26 +74,6 @@ def train(
     refuse_missing_validation(config, data.n_valid > 0)
     loop = _Loop(by_class(data, config, collective), config, collective, observer, team)
     return loop.run(start or Start())
-
-
-class _Seen(NamedTuple):
-    """Figures of the current scores over all members."""
-
-    ln_loss: float
-    wrong: int
-    strictly_wrong: int
-    wrong_valid: int
-    log_loss: int  # of the validation rows, in units of LogLoss
-    stop: bool
-
-
-class _Look(NamedTuple):
-    """What all members agree on about the current scores."""
-
-    gains: Gains
-    totals: Integers  # the algorithm's sums over all members
-    sums: Integers  # of each channel and the row count
-    seen: _Seen
 
 
 @dataclass
@@ -186,7 +166,7 @@ class _Loop:
         rounds, multipliers = tuple(standing.rounds[:n_rounds]), tuple(standing.multipliers[:n_rounds])
         return ModelSoFar(rounds, multipliers, tuple(self.records), self.slack, self.perfect)
 
-    def _round(self, look: _Look) -> tuple[StopReason | None, _Look]:
+    def _round(self, look: Look) -> tuple[StopReason | None, Look]:
         sent = self.collective.bytes_sent
         self.collective.begin_round(len(self.records) + 1)
         for attempt, (gains, sums) in enumerate(self._attempts(look)):
@@ -207,7 +187,7 @@ class _Loop:
         self._keep()
         return self._end(look.seen), look
 
-    def _stretch(self, look: _Look) -> tuple[StopReason | None, _Look] | None:
+    def _stretch(self, look: Look) -> tuple[StopReason | None, Look] | None:
         """Rounds that kernels run by themselves; None where the next one is not of that kind."""
         if self.stretches is None or not self.stretches.ready(look.gains, self.standing):
             return None
@@ -217,18 +197,18 @@ class _Loop:
             if not passed:
                 return None
             reason, seen = self._pass(passed)
-            return reason, _Look(gains, gains.totals, gains.own_sums(self.team), seen)
+            return reason, Look(gains, gains.totals, gains.own_sums(self.team), seen)
         finally:
             self.team.release()
 
-    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, _Seen]:
+    def _pass(self, passed: Sequence[Passed]) -> tuple[StopReason | None, Seen]:
         """Record rounds that have been run. Those after one that ends the training are taken back."""
         assert self.patient is not None
         self.patient.passed([each.nanoseconds for each in passed])
         self.observer.enter(Phase.REPORT)
         for each in passed:
             self.collective.begin_round(len(self.records) + 1)
-            seen = _Seen(each.ln_loss, *each.errors, 0, 0, self.observer.stop_requested())
+            seen = Seen(each.ln_loss, *each.errors, 0, 0, self.observer.stop_requested())
             self._record(each.fitted, each.step, seen, 0)
             reason = self._end(seen)
             if reason is not None:
@@ -238,7 +218,7 @@ class _Loop:
             self._bring_to(self.so_far())
         return reason, seen
 
-    def _settle_for_majority(self, look: _Look) -> None:
+    def _settle_for_majority(self, look: Look) -> None:
         """No step was taken at all: the constant model becomes round 1, with edge and step 0 and the loss as it was."""
         fitted = constant_model(self.data, self.transform, self.decoding)
         step = Step(0.0, 0.0, np.ones(1, np.int64), 0.0, 0.0)
@@ -251,7 +231,7 @@ class _Loop:
         self._record(fitted, step, seen, self.collective.bytes_sent - sent)
         self._keep()
 
-    def _attempts(self, look: _Look) -> Iterator[tuple[Gains, Integers]]:
+    def _attempts(self, look: Look) -> Iterator[tuple[Gains, Integers]]:
         """The round's gains, and what else to try as long as steps are refused: other gains, then other samples."""
         gains, sums = look.gains, look.sums
         yield gains, sums
@@ -275,7 +255,7 @@ class _Loop:
     def _redrawn(self, gains: Gains) -> Gains | None:
         return self.algorithm.redraw(gains) if isinstance(self.algorithm, Redraws) else None
 
-    def _end(self, seen: _Seen) -> StopReason | None:
+    def _end(self, seen: Seen) -> StopReason | None:
         # an edge of 1 with rows still wrong: their gains rounded to 0, and the capped step has made them visible
         if self.perfect and seen.strictly_wrong == 0:
             return StopReason.EDGE_ONE
@@ -307,7 +287,7 @@ class _Loop:
         standing.multipliers.append(multipliers)
         standing.whole = True
 
-    def _look(self) -> _Look:
+    def _look(self) -> Look:
         """Two exchanges: the greatest exponents with the error counts, then the sums of the gain matrix."""
         errors = self._errors()
         self.observer.enter(Phase.WEIGHTS)
@@ -319,7 +299,7 @@ class _Loop:
             totals, sums = np.split(self.collective.sum(np.concatenate([totals, sums])), [totals.shape[0]])
         loss = self.algorithm.ln_loss(gains, totals)
         wrong, strict, wrong_valid, log_loss, stop = counts
-        return _Look(gains, totals, sums, _Seen(loss, wrong, strict, wrong_valid, log_loss, stop > 0))
+        return Look(gains, totals, sums, Seen(loss, wrong, strict, wrong_valid, log_loss, stop > 0))
 
     def _error_bound(self) -> float | None:
         factor = self.algorithm.error_factor
@@ -373,7 +353,7 @@ class _Loop:
         return copy
 
     def _record(
-        self, fitted: Fitted, step: Step, seen: _Seen, bytes_sent: int, conditions: Conditions | None = None
+        self, fitted: Fitted, step: Step, seen: Seen, bytes_sent: int, conditions: Conditions | None = None
     ) -> None:
         n_rows, n_valid = self.wholes
         self.ln_bound += step.ln_factor

@@ -10,7 +10,10 @@ import pytest
 from boost_core import bundles, growth, leaf_sums, lone_growth, team
 from boost_core.catalogue import ALGORITHMS, resolve_config
 from boost_core.collective import Alone
+from boost_core.growth import Growth
 from boost_core.jit import JIT_DISABLED
+from boost_core.shard import Shard
+from boost_core.team import Team
 from boost_core.training import TrainingResult
 from boost_core.tree import Tree
 from boost_core.weak_learners.votes import Votes
@@ -271,3 +274,35 @@ def nodes_of(node: reference.Node) -> list[reference.Node]:
     if node.left is None or node.right is None:
         return []
     return [node, *nodes_of(node.left), *nodes_of(node.right)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_features", [1, 2, 7, 16, 64])
+@pytest.mark.parametrize("n_channels", [10, 26])
+def test_each_thread_has_blocks_of_whole_passes(eager_threads: None, n_channels: int, n_features: int, threads: int):
+    codes = random_codes(np.random.default_rng(0), 20, [(99, False)] * n_features)
+    matrix, growing = gain_matrix_of(np.ones((20, n_channels), np.int64)), Growth(Votes(True), 4, n_channels)
+    with Team(threads) as some:
+        grower = growth.Grower(Shard(codes.codes, np.zeros(20, np.int32), ((0, 20),)), codes.binning, Alone(), some)
+        given = grower.growing(growing, matrix, matrix.sums(some))
+    assert given is not None
+    begins, together = given.given[3][:, 0].tolist(), growth.features_a_pass(n_channels + 1)
+    assert begins[0] == 0
+    assert begins[-1] == n_features
+    assert len(begins) - 1 <= growth.BLOCKS_A_THREAD * threads
+    sizes = np.diff(begins)
+    assert (sizes > 0).all()
+    assert len(sizes) >= min(threads, n_features)
+    assert (sizes % together != 0).sum() <= threads  # but for the last one of a thread
+
+
+def test_parts_are_as_even_as_weights_let_them_be():
+    for weights, parts, wanted in (
+        ([101] * 16, 2, [0, 8, 16]),
+        ([96, 101, 101, 97] * 4, 2, [0, 8, 16]),
+        ([250, 2, 2], 3, [0, 0, 1, 3]),
+        ([2, 2, 250], 2, [0, 2, 3]),
+        ([5], 2, [0, 1, 1]),
+        ([], 2, [0, 0, 0]),
+    ):
+        assert growth.even_edges(np.array(weights, np.int64), parts).tolist() == wanted

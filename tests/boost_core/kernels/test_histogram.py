@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from boost_core.gain_matrix import channel_sums
-from boost_core.histogram import BLOCK_SUMS, HistogramBuilder, add_rows
+from boost_core.histogram import BLOCK_SUMS, NEAR, HistogramBuilder, add_rows
 from boost_core.intrinsics import lanes_for, width_for
 from boost_core.team import Team
 from tests import reference
@@ -135,3 +135,24 @@ def test_blocks_of_features_hold_all_of_them(n_features: int):
         add_rows(*state, afresh)
         assert np.array_equal(totals[is_listed, : n_channels + 1], times * expected[is_listed])
         assert (totals[~is_listed] == 5).all()
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 4, 5, 8])
+@pytest.mark.parametrize("n_channels", [6, 16])
+@pytest.mark.parametrize("far", [False, True])
+def test_passes_of_a_few_features_take_all_of_them(far: bool, n_channels: int, n_features: int):
+    """Rows that are narrow or wide, gains that stay in the near caches or do not; several tiles of them."""
+    random, n_padded = np.random.default_rng(n_features), width_for(n_channels + 1)
+    n_rows = (NEAR if far else NEAR // 2) // n_padded + 100
+    case = random_codes(random, n_rows, [(5, False)] * n_features)
+    gains = random.integers(-GREATEST, GREATEST + 1, (n_rows, n_channels))
+    matrix, rows = gain_matrix_of(gains), np.flatnonzero(random.random(n_rows) < 0.7).astype(np.int32)
+    assert (matrix.values.size > NEAR) == far
+    with Team(1) as team:
+        builder = HistogramBuilder(case.codes, case.binning, team)
+        [hist] = builder.empty(1, n_padded)
+        builder.add(matrix, rows, hist)
+    expected = np.zeros(hist.shape, np.int64)
+    for codes, start in zip(case.codes, case.binning.bin_start, strict=False):
+        np.add.at(expected, start + codes[rows].astype(np.int64), matrix.values[rows])
+    assert np.array_equal(hist, expected)
