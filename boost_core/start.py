@@ -78,4 +78,5 @@ class Keeps(Protocol):
     """An observer that wants the model so far, to keep it."""
 
     def keep(self, so_far: Callable[[], ModelSoFar]) -> None:
-        """After every round; so_far: to be called now or not at all, takes time with the number of rounds."""
+        """After every round, or after several that were run together; so_far: to be called now or not at all, takes
+        time with the number of rounds."""
