@@ -273,8 +273,10 @@ class _LoneGrower:
 
     def _blocks(self, threads: int, together: int, columns: Integers) -> Integers:
         """Which columns (of Bundles.columns) blocks of features begin with: each thread has a few, of whole passes over
-        the rows but for its last one; a pass takes so many columns together."""
+        the rows but for its last one; a pass takes so many columns together. There is one block, if an empty one."""
         n_columns, with_cuts = columns.shape[0] - 1, self._with_cuts
+        if n_columns == 0:
+            return np.zeros(2, np.int64)
         weights = np.ones(n_columns, np.int64)
         if columns[-1, 2] == 0 and len(with_cuts):
             weights = np.diff(self._binning.bin_start)[with_cuts]

@@ -296,6 +296,20 @@ def test_each_thread_has_blocks_of_whole_passes(eager_threads: None, n_channels:
     assert (sizes % together != 0).sum() <= threads  # but for the last one of a thread
 
 
+def test_a_table_without_cuts_has_one_block(eager_threads: None):
+    """Kernels read what the first block has found."""
+    codes = random_codes(np.random.default_rng(0), 20, [(0, False)] * 3)
+    matrix = gain_matrix_of(np.ones((20, 4), np.int64))
+    with Team(2) as some:
+        grower = growth.Grower(Shard(codes.codes, np.zeros(20, np.int32), ((0, 20),)), codes.binning, Alone(), some)
+        given = grower.growing(Growth(Votes(True), 4, 4), matrix, matrix.sums(some))
+        tree = grower.grow(Votes(True), matrix, matrix.sums(some), 4, 4)
+    assert given is not None
+    assert given.given[3].tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert len(tree.nodes) == 0
+    assert tree.leaf_of_row.tolist() == [0] * 20
+
+
 def test_parts_are_as_even_as_weights_let_them_be():
     for weights, parts, wanted in (
         ([101] * 16, 2, [0, 8, 16]),
