@@ -52,24 +52,25 @@ def _add_pass(rows, gains, cells, span, fetch, lanes, totals):  # type: ignore[n
 @inlined_step
 def _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
     """Rows span[0]..span[1] for the next features from place[0] on, of which those up to place[1] may be taken
-    together; place[2]: whether gains have to be fetched. Returns how many were taken."""
+    together; place[2]: whether gains have to be fetched. Returns how many were taken. What a row's width, a constant,
+    rules out is not compiled: long rows take most of the time to compile."""
     at, left, far = place[0], place[1] - place[0], place[2]
     width = width_of(lanes)
     j0, j1 = features[at], features[min(at + 1, place[1] - 1)]
     j2, j3 = features[min(at + 2, place[1] - 1)], features[min(at + 3, place[1] - 1)]
     b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
-    if _together(width) == 4 and left >= 4:
+    if width >= WIDE and left >= 4:
         cells = (b0, b1, b2, b3), (bins[j0], bins[j1], bins[j2], bins[j3])
         _add_pass(rows, gains, cells, span, True, lanes, totals)
         return 4
-    if left >= 3:
+    if width < WIDE and left >= 3:
         three = (b0, b1, b2), (bins[j0], bins[j1], bins[j2])
-        if width >= WIDE or far:
+        if far:
             _add_pass(rows, gains, three, span, True, lanes, totals)
         else:
             _add_pass(rows, gains, three, span, False, lanes, totals)
         return 3
-    if left == 2:
+    if width < WIDE and left == 2:
         _add_pass(rows, gains, ((b0, b1), (bins[j0], bins[j1])), span, False, lanes, totals)
         return 2
     _add_pass(rows, gains, ((b0,), (bins[j0],)), span, False, lanes, totals)
