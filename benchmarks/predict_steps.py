@@ -35,6 +35,11 @@ def _sums(trees, n_rows, tile):  # type: ignore[no-untyped-def]
         add_says(n_rows, tile)
 
 
+@kernel
+def _clear(sums, n_rows, n_columns):  # type: ignore[no-untyped-def]
+    clear(sums, n_rows, n_columns)
+
+
 def time_steps(model: Model, rows: NDArray[np.float64]) -> dict[str, float]:
     """Nanoseconds a row; the model's trees must speak for all score columns. Errors: ValueError without a layout."""
     compact = compact_of(model.forest)
@@ -43,7 +48,7 @@ def time_steps(model: Model, rows: NDArray[np.float64]) -> dict[str, float]:
     tile, trees = new_tile(compact), compact.trees
     n_rows = min(tile.sums.shape[0], rows.shape[0])
     flat, strides = rows.reshape(-1), (rows.shape[1], 1)
-    clear(tile.sums, n_rows, compact.n_columns)
+    _clear(tile.sums, n_rows, compact.n_columns)
     steps: dict[str, Callable[[], None]] = {
         "codes": lambda: code_rows(flat, strides, 0, n_rows, compact.coding, tile),
         "leaves": lambda: _leaves(trees, n_rows, tile),

@@ -290,14 +290,13 @@ def _hash_four(first, second, third, fourth, states):  # type: ignore[no-untyped
 
 
 @kernel
-def _row_hashes(bins, labels, row_numbers, start, stop):  # type: ignore[no-untyped-def]
+def _row_hashes(bins, labels, row_numbers, start, stop, states):  # type: ignore[no-untyped-def]
     """Wrap-around sum over the rows from start to stop of a hash of (global row number, bins, label); row_numbers: of
-    these rows only.
+    these rows only; states: room, uint64 [HASH_TILE].
 
     A tile of rows at a time, its features one after another: each is then read along its rows.
     """
     total = np.uint64(0)
-    states = np.empty(HASH_TILE, np.uint64)
     for first in range(start, stop, HASH_TILE):
         end = min(stop, first + HASH_TILE)
         numbers, own = row_numbers[first - start : end - start], labels[first:end]
@@ -320,11 +319,11 @@ def _hashes(table: tuple[NDArray[np.uint8], NDArray[np.int32]], numbers: Numbers
     bins, labels = table
 
     def part(start: int, stop: int) -> int:
-        total = 0
+        total, states = 0, np.empty(HASH_TILE, np.uint64)
         with np.errstate(over="ignore"):  # the hash wraps around
             for first in range(start, stop, NUMBERED):
                 end = min(first + NUMBERED, stop)
-                total += int(_row_hashes(bins, labels, numbers(first, end), first, end))
+                total += int(_row_hashes(bins, labels, numbers(first, end), first, end, states))
         return total
 
     return sum(team.over(len(labels), (bins.size + 16 * len(labels)) // 2, part))

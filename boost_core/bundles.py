@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.cut import Offer
-from boost_core.histogram import add_rows
+from boost_core.histogram import add_gains
 from boost_core.intrinsics import add_lanes, width_of
-from boost_core.jit import bare_kernel, inlined_step
+from boost_core.jit import bare_step, inlined_step
 
 Integers = NDArray[np.int64]
 MOST_JOINT = 256  # joint bins of a bundle: their codes are bytes
@@ -141,7 +141,7 @@ class Bundling:
 
 @inlined_step
 def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) = gains of the rows, for some features; other arguments: see add_rows.
+    """totals (OUT, flat int64) = gains of the rows, for some features; other arguments: see add_gains.
 
     parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint: see
     add_bundled).
@@ -153,21 +153,21 @@ def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):  #
         for j in features:
             for k in range(bin_start[j] * width, bin_start[j + 1] * width):
                 totals[k] = 0
-    add_rows(bins, rows, gains, bin_start, singles if bundled else features, lanes, totals, not bundled)
+    add_gains(bins, rows, gains, bin_start, singles if bundled else features, lanes, totals, not bundled)
     if bundled:
         add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals)
 
 
-@bare_kernel
+@bare_step
 def add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains of the rows, for the features of bundles span[0]..span[1].
 
-    gains, bin_start (of the features): as in add_rows; joint: flat int64, room for bundles.start[-1] rows of the
+    gains, bin_start (of the features): as in add_gains; joint: flat int64, room for bundles.start[-1] rows of the
     histogram, all 0 before and after.
     """
     numbers = bundles.numbers[span[0] : span[1]]
-    afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_rows is compiled again
-    add_rows(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, afresh)
+    afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_gains is compiled again
+    add_gains(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, afresh)
     width = width_of(lanes)
     for bundle in range(span[0], span[1]):
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]

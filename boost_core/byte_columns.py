@@ -20,6 +20,7 @@ LANES = 4  # tables that count in turns: equal values that follow each other do 
 
 MOST_STAYS = 16  # about as many as are faster than a table
 TILE = 4096  # values of a row that stay in the nearest cache while stays are taken off one after another
+ROOM = MOST_STAYS + TILE  # bytes that look_up needs
 MARKED = 8192  # values that are marked before those found are counted
 
 
@@ -92,14 +93,19 @@ def count(rows, columns, sample, start, stop, counts):  # type: ignore[no-untype
                 counts[column, entry] += lanes[lane, entry]
 
 
+def new_room() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """For the values of a column, and how often they occur."""
+    return np.empty(ENTRIES), np.empty(ENTRIES, np.int64)
+
+
 @kernel
-def split(weights, lowest, max_bins, start, stop, thresholds, found):  # type: ignore[no-untyped-def]
+def split(weights, lowest, max_bins, start, stop, room, thresholds, found):  # type: ignore[no-untyped-def]
     """thresholds (OUT, float64 [n_columns, >= max_bins]), found (OUT, int64 [n_columns]: how many) of the columns from
     start to stop; weights: int64 [n_columns, 256], how often each entry counts; lowest: float64 [n_columns], what entry
-    0 stands for. As binning.quantiles_of."""
-    values, counts = np.empty(ENTRIES, np.float64), np.empty(ENTRIES, np.int64)
+    0 stands for; room: new_room(). As binning.quantiles_of."""
+    values, counts = room
     for column in range(start, stop):
-        n_distinct, n = 0, 0
+        n_distinct, n = 0, np.int64(0)  # 0 by itself is a type of its own, for which quantiles would be compiled, too
         for entry in range(ENTRIES):
             if weights[column, entry] > 0:
                 values[n_distinct], counts[n_distinct] = lowest[column] + entry, weights[column, entry]
@@ -161,13 +167,13 @@ def step_down(row, low, high, stays, entries):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def look_up(rows, columns, tables, start, stop):  # type: ignore[no-untyped-def]
-    """rows (IN, OUT): the entries of some columns' own tables, uint8 [n_columns, 256].
+def look_up(rows, columns, tables, start, stop, room):  # type: ignore[no-untyped-def]
+    """rows (IN, OUT): the entries of some columns' own tables, uint8 [n_columns, 256]; room: uint8 [ROOM].
 
     Most tables of many bins are close to the entries themselves: what they differ in, vectors take off faster than
     entries are looked up one by one.
     """
-    stays, entries = np.empty(MOST_STAYS, np.uint8), np.empty(TILE, np.uint8)
+    stays, entries = room[:MOST_STAYS], room[MOST_STAYS:]
     for column in range(start, stop):
         row, table = rows[columns[column]], tables[column]
         low, high, n_stays = find_stays(table, stays)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boost_core.histogram import AHEAD, TILE_CHANNELS
 from boost_core.intrinsics import add_lanes, prefetch_lanes, width_of
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import inner, step
 
 Integers = NDArray[np.int64]
 FOUR = 4
@@ -43,9 +43,9 @@ class CommonBins:
         return fours[worth], np.concatenate([fours[~worth].reshape(-1), features[n_in_fours:]])
 
 
-@kernel
+@step
 def add_uncommon(bins, rows, gains, bin_start, fours, common, lanes, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) = gains of the rows, for fours of features; other arguments: see add_rows."""
+    """totals (OUT, flat int64) = gains of the rows, for fours of features; other arguments: see add_gains."""
     n_rows, n_fours, width = rows.shape[0], fours.shape[0], width_of(lanes)
     values, pitch = gains
     tile = max(TILE_CHANNELS // width, 1)

@@ -23,23 +23,27 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, fetch_add, load_shared, pause, yield_processor
-from boost_core.jit import bare_kernel, kernel, step
+from boost_core.jit import bare_kernel, bare_step, step
 from boost_core.kernel_times import KERNELS, read_clock
-from boost_core.native_calls import LEADER, borrowed, call_address, call_of, replace_if
+from boost_core.native_calls import LEADER, Room, call_address, replace_if, task_at
 from boost_core.objective import implementation
-from boost_core.posts import PATIENCE, invite, n_threads, withdraw
+from boost_core.posts import PATIENCE, POST, invite, withdraw
 
 PUBLICATION, FINISHED, DISMISSED, CLAIMS = 0, 8, 16, 24  # a cache line apart
 NOTHING = -1
+ALL_PARTS = -1  # in place of a block's number
+THREAD = 1 << 32  # of a number, what is more than that of a block
+
+Integers = NDArray[np.int64]
 
 
-def new_crew(most_blocks: int) -> NDArray[np.int64]:
+def new_crew(most_blocks: int) -> Integers:
     """A crew without work, for so many blocks at most."""
-    crew: NDArray[np.int64] = aligned_zeros((CLAIMS + most_blocks,), np.int64)
+    crew: Integers = aligned_zeros((CLAIMS + most_blocks,), np.int64)
     return crew
 
 
-@bare_kernel
+@bare_step
 def gather(crew):  # type: ignore[no-untyped-def]
     """A crew that nobody is in any more may work again, also on another number of blocks; helpers may come at once, and
     find nothing before the first publication."""
@@ -48,7 +52,7 @@ def gather(crew):  # type: ignore[no-untyped-def]
     exchange(crew, DISMISSED, 0)
 
 
-@bare_kernel
+@bare_step
 def publish(crew):  # type: ignore[no-untyped-def]
     """Offer all blocks once more: their number changes only while nobody is inside, and what they are about must be
     written before."""
@@ -56,13 +60,13 @@ def publish(crew):  # type: ignore[no-untyped-def]
     fetch_add(crew, PUBLICATION, 1)
 
 
-@bare_kernel
+@bare_step
 def first_of(thread, n_threads, n_blocks):  # type: ignore[no-untyped-def]
     """The block that a thread begins with; thread 0 leads."""
     return thread * n_blocks // n_threads
 
 
-@bare_kernel
+@bare_step
 def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     """The number of a block that is now the caller's, looked for from `first` on, or NOTHING."""
     publication = load_shared(crew, PUBLICATION)
@@ -75,13 +79,13 @@ def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     return NOTHING
 
 
-@bare_kernel
+@bare_step
 def finish(crew):  # type: ignore[no-untyped-def]
     """A claimed block is done."""
     fetch_add(crew, FINISHED, 1)
 
 
-@bare_kernel
+@bare_step
 def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
     """Return once all blocks are done."""
     spins = 0
@@ -92,21 +96,21 @@ def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
             yield_processor()
 
 
-@bare_kernel
+@bare_step
 def dismiss(crew):  # type: ignore[no-untyped-def]
     """No more work will be published."""
     fetch_add(crew, DISMISSED, 1)
 
 
-@bare_kernel
+@bare_step
 def dismissed(crew):  # type: ignore[no-untyped-def]
     """Whether a helper may leave."""
     return load_shared(crew, DISMISSED) > 0
 
 
 def do_part(task: Any, *arguments: Any) -> Any:
-    """(block, start, stop): a block of what a task does. A task's type is a NamedTuple of what it needs, for which a
-    part is implemented (objective.implements)."""
+    """(block, thread, start, stop): a block of what a task does; thread: whose room it may use. A task's type is a
+    NamedTuple of what it needs, for which a part is implemented (objective.implements)."""
     return implementation(do_part, type(task))(task, *arguments)
 
 
@@ -116,29 +120,53 @@ def join_parts(task: Any) -> None:
 
 
 @step
-def _do_blocks(crew, n_threads, edges, task, helper):  # type: ignore[no-untyped-def]
-    """Do blocks of a task while there are any; helper: its number, or LEADER."""
-    n_blocks = edges.shape[0] - 1
-    first = first_of(helper + 1, n_threads, n_blocks)
+def _do_part(context, number, kind):  # type: ignore[no-untyped-def]
+    """A block of a task, of thread * THREAD + block, or ALL_PARTS: join them. At the context: (edges, task)."""
+    edges, task = task_at(context, kind)
+    if number == ALL_PARTS:
+        join_parts(task)
+    else:
+        block = number & (THREAD - 1)
+        do_part(task, block, number // THREAD, edges[block], edges[block + 1])
+
+
+@bare_step
+def _do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
+    """Do blocks of a task while there are any; helper: its number, or LEADER. At the context: (crew, threads, edges,
+    what calls _do_part)."""
+    crew, n_threads, edges, part = task_at(context, kind)
+    n_blocks, thread = edges.shape[0] - 1, helper + 1
+    first = first_of(thread, n_threads, n_blocks)
     block = claim(crew, n_blocks, first)
     while block != NOTHING:
-        do_part(task, block, edges[block], edges[block + 1])
+        call_address(part[0], part[1], thread * THREAD + block)
         finish(crew)
         block = claim(crew, n_blocks, first)
 
 
-@kernel
-def share_out(crew, posts, edges, task, times):  # type: ignore[no-untyped-def]
-    """Do a task's blocks, with whoever waits at the posts; edges: int64 [n_blocks + 1]; times: IN/OUT
+@bare_kernel
+def share_out(crew, posts, n_blocks, part, blocks, times):  # type: ignore[no-untyped-def]
+    """Do a task's blocks, with whoever waits at the posts; part, blocks: calls (Sharing); times: IN/OUT
     (kernel_times.py). Who comes late finds no block and touches nothing."""
-    task = borrowed(task)
     began = read_clock(times)
     publish(crew)
-    threads = n_threads(posts)
-    call = call_of(_do_blocks, (crew, threads, edges, task))
-    invite(posts, call)
-    call_address(call[0], call[1], LEADER)  # as helpers do: compiled once
-    await_all(crew, edges.shape[0] - 1)
+    invite(posts, blocks)
+    call_address(blocks[0], blocks[1], LEADER)
+    await_all(crew, n_blocks)
     withdraw(posts)
-    join_parts(task)
+    call_address(part[0], part[1], ALL_PARTS)
     times[KERNELS] += read_clock(times) - began
+
+
+class Sharing:
+    """Makes what share_out is given for one task after another: where these are of a type, only what has changed is
+    told. It holds none of them: rows' leaves of a round would be kept while those of the next one are found."""
+
+    def __init__(self) -> None:
+        self._part, self._blocks = Room(_do_part), Room(_do_blocks)
+
+    def of(self, task: Any, crew: Integers, posts: Integers, edges: Integers, times: Integers) -> tuple[Any, ...]:
+        """What share_out is given, for as long as the sharing, the task and edges (int64 [n_blocks + 1]) live."""
+        part = self._part.call((edges, task))
+        blocks = self._blocks.call((crew, posts.shape[0] // POST + 1, edges, part))
+        return crew, posts, edges.shape[0] - 1, part, blocks, times

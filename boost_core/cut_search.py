@@ -6,7 +6,7 @@ import numpy as np
 from numba.extending import overload
 
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, VALUE
-from boost_core.jit import JIT_DISABLED, bare_kernel, bare_step, inner
+from boost_core.jit import JIT_DISABLED, bare_step, inlined_step, inner
 from boost_core.objective import cut_value, has, set_floors
 from boost_core.row_vectors import EXCESS, add_row, greatest_excess, scan_bins
 
@@ -17,7 +17,7 @@ ROOM_ROWS = 4  # of a search: its sides, and what each bin is worth
 MOST_BINS = 256
 
 
-@inner
+@inlined_step
 def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-untyped-def]
     """Keep a candidate if it is better than the best one so far (best: IN/OUT, a record's first fields)."""
     if value > best[VALUE]:
@@ -137,13 +137,13 @@ def _take_first(value, excess, n_bins, best):  # type: ignore[no-untyped-def]
     """Keep the first of the cuts of the greatest excess, if it is better than the best one so far."""
     whole = n_bins // EXCESS * EXCESS
     most = greatest_excess(excess, whole)
-    for last_left in range(whole, n_bins):
-        most = max(most, _excess(excess, last_left))
+    for place in range(whole, n_bins):
+        most = max(most, _excess(excess, place))
     if n_bins > 0 and value + most > best[VALUE]:
-        last_left = 0
-        while _excess(excess, last_left) != most:
-            last_left += 1
-        consider(best, value + most, 0, last_left, 1)
+        first = np.int64(0)
+        while _excess(excess, first) != most:
+            first += 1
+        consider(best, value + most, 0, first, 1)
 
 
 @inner
@@ -213,7 +213,7 @@ def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  
         best[FEATURE] = j
 
 
-@bare_kernel
+@bare_step
 def left_sums(hist, layout, record, sums):  # type: ignore[no-untyped-def]
     """sums (OUT) [n_channels + 1]: sums of the rows that a record's cut sends left, and how many they are if histograms
     count them, else 0; hist, layout as above."""

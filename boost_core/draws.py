@@ -7,7 +7,7 @@ Lea & Flood 2014) from there. Every member of a gang can compute every draw.
 import numpy as np
 
 from boost_core.binning import mix64
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner_kernel, kernel
 
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -26,7 +26,7 @@ def stream(*names: int) -> int:
     return key
 
 
-@inner
+@inner_kernel
 def draw(start, number, total):  # type: ignore[no-untyped-def]
     """Draw `number` of a stream (start: uint64) as an int64 in 0..total - 1, 0 < total < 2**63.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import add_lanes, lanes_for, width_of
-from boost_core.jit import bare_kernel, inner, kernel
+from boost_core.jit import bare_kernel, bare_step, inner_kernel, kernel
 from boost_core.team import Team
 from boost_core.tree import Tree
 
@@ -89,7 +89,7 @@ def scale_limits(n_cells: int) -> ScaleLimits:
     return ScaleLimits(GAIN_BITS, SUM_BITS - bits, math.ldexp(-(-(1 << (bits + 52)) // n_cells), -53))
 
 
-@inner
+@inner_kernel
 def scale_within(largest, limits):  # type: ignore[no-untyped-def]
     """scale_for for kernels; limits: ScaleLimits."""
     fraction, exponent = math.frexp(largest)  # largest = fraction * 2**exponent, 0.5 <= fraction < 1
@@ -106,7 +106,7 @@ def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-d
         add_lanes(sums, (0,), values, i * width, lanes)
 
 
-@bare_kernel
+@bare_step
 def absolute_sum(gains, n_channels, rows):  # type: ignore[no-untyped-def]
     """Sum of the absolute gains of some rows; gains: of GainMatrix.flat."""
     values, pitch = gains

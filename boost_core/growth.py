@@ -23,8 +23,19 @@ from boost_core.intrinsics import lanes_for, width_for
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import new_times
 from boost_core.leaf_sums import LeafSums, summing
-from boost_core.lone_growth import CONTROL_FIELDS, DIVIDED_FIELDS, FOUND_FIELDS, grow
+from boost_core.lone_growth import (
+    CONTROL_FIELDS,
+    DIVIDED_FIELDS,
+    FOUND_FIELDS,
+    Blocks,
+    Grow,
+    Work,
+    do_blocks,
+    grow,
+)
+from boost_core.native_calls import LEADER, NO_CALL, Call, Room, make_call
 from boost_core.objective import sums_in_bins
+from boost_core.posts import POST
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -48,14 +59,28 @@ class Growth(NamedTuple):
     max_depth: int = NO_LIMIT
 
 
-class Growing(NamedTuple):
-    """What `lone_growth.grow` is given, of which the total mass changes from round to round, and what it leaves; held:
-    whose addresses alone are given."""
+class Rooms:
+    """Where what growth is given lies, one tree after another."""
 
-    given: tuple[Any, ...]
-    tree: GrowingTree
-    leaf_of_row: NDArray[np.int32]
-    held: tuple[Any, ...]
+    def __init__(self) -> None:
+        self.grow, self.blocks = Room(grow), Room(do_blocks)
+
+
+@dataclass
+class Growing:
+    """A tree that may grow, again and again, on gains in the same arrays. grow: what growth is given, and leaves, but
+    for what sums the gains up (summing, which holds them) and does blocks of features."""
+
+    grow: Grow
+    blocks: Blocks
+    rooms: Rooms
+    summing: Callable[[], tuple[Call, Room]]
+
+    def call(self) -> Call:
+        """What grows it (native_calls.py), for as long as this lives; compiles growth."""
+        self._summing = summing, _ = self.summing()
+        blocks = self.rooms.blocks.call(self.blocks._replace(summing=summing))
+        return self.rooms.grow.call(self.grow._replace(summing=summing, blocks=blocks))
 
 
 @dataclass
@@ -111,7 +136,7 @@ class Grower:
 
     def growing(self, growth: Growth, gains: GainMatrix, sums: Integers) -> Growing | None:
         """What grows trees in a kernel on gains that are put into these arrays; None: in a gang."""
-        return None if self._lone is None else self._lone.growing(growth, gains, sums)
+        return None if self._lone is None else self._lone.growing(growth, gains, sums, Rooms())
 
 
 def even_edges(weights: Integers, parts: int) -> Integers:
@@ -157,8 +182,9 @@ class _LoneGrower:
         self._hists = np.empty((0, 0, 0), np.int64)
         self._room: dict[tuple[int, ...], tuple[GrowingTree, tuple[Integers, ...]]] = {}
         # Gains that self._summing is for; not held, since those of a sample are made anew each round.
-        self._summed: weakref.ref[NDArray[np.signedinteger]] | None = None
-        self._summing: tuple[tuple[Any, Any], Integers]
+        self._summed: tuple[Callable[[], NDArray[np.signedinteger] | None], _Prepared | None] = lambda: None, None
+        self._summing: tuple[Call, Room]
+        self._rooms, self._total = Rooms(), np.zeros(1, np.int64)
         self._untimed = new_times()  # of helpers: the leader's times are those of the call
 
     def offer(self, binning: Binning) -> None:
@@ -179,34 +205,59 @@ class _LoneGrower:
     ) -> Tree:
         n_rows = gains.values.shape[0]
         rows = ALL if gains.rows is None or len(gains.rows) == n_rows else gains.rows
-        growing = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums, rows)
-        grow(*growing.given)
-        grown = finished(growing.tree, growing.leaf_of_row)
+        growth = Growth(objective, max_leaves, n_outputs, max_depth)
+        growing = self.growing(growth, gains, sums, self._rooms, rows)
+        make_call(*growing.call(), LEADER)
+        grown = finished(growing.grow.tree, growing.grow.work.leaf_of_row)
         if rows is ALL:
             return grown
         return grown._replace(leaf_of_row=route(grown, self._shard.bins, self._binning, self._team))
 
-    def growing(self, growth: Growth, gains: GainMatrix, sums: Integers, rows: NDArray[np.int32] = ALL) -> Growing:
+    def growing(
+        self,
+        growth: Growth,
+        gains: GainMatrix,
+        sums: Integers,
+        rooms: Rooms,
+        rows: NDArray[np.int32] = ALL,
+    ) -> Growing:
         """See Grower.growing; helpers are called back. rows: those of gains, or ALL."""
         (objective, max_leaves, n_outputs, max_depth), team = growth, self._team
-        n_rows = gains.values.shape[0]
         n_sums = sums_in_bins(objective, gains.n_channels)
         shape = (max_leaves, gains.n_channels, n_outputs, max_depth, n_sums, len(rows))
         prepared = self._last
         if prepared is None or shape != prepared.shape:
-            prepared, self._summed = self._prepared(shape), None
-            self._last = prepared
-        _, threads, edges, table, tree, room, sums_of = prepared
+            prepared = self._last = self._prepared(shape)
         # room for rows on their way while the tree grows, and each row's leaf in the end
-        leaf_of_row = np.empty(n_rows, np.int32)
-        if self._summed is None or self._summed() is not gains.values:
-            self._summing = summing(sums_of(gains.flat))
-            self._summed = weakref.ref(gains.values)
-        call, kept = self._summing
-        work = (self._order, leaf_of_row, leaf_of_row, *room)
-        posts, matrix = team.posts(threads), (sums, gains.total_mass)
-        given = (team.crew, posts, rows, edges, objective, table, matrix, work, self._untimed, tree, call)
-        return Growing(given, tree, leaf_of_row, (prepared, kept, gains.values))
+        leaf_of_row = np.empty(gains.values.shape[0], np.int32)
+        work = Work(self._order, leaf_of_row, leaf_of_row, *prepared.room)
+        edges, table, tree = prepared.edges, prepared.table, prepared.tree
+        self._total[0] = gains.total_mass
+        grow = Grow(
+            crew=team.crew,
+            posts=team.posts(prepared.threads),
+            rows=rows,
+            n_blocks=edges.shape[0] - 1,
+            objective=objective,
+            table=table,
+            sums=sums,
+            total=self._total,
+            work=work,
+            tree=tree,
+            blocks=NO_CALL,
+            summing=NO_CALL,
+        )
+        n_threads = grow.posts.shape[0] // POST + 1
+        blocks = Blocks(team.crew, n_threads, edges, objective, table, work, self._untimed, tree, NO_CALL)
+        return Growing(grow, blocks, rooms, lambda: self._summing_of(prepared, gains))
+
+    def _summing_of(self, prepared: "_Prepared", gains: GainMatrix) -> tuple[Call, Room]:
+        """What sums these gains up; as before where they are the same array."""
+        values, before = self._summed
+        if before is not prepared or values() is not gains.values:
+            self._summing = summing(prepared.sums(gains.flat))
+            self._summed = weakref.ref(gains.values), prepared
+        return self._summing
 
     def _prepared(self, shape: tuple[int, ...]) -> "_Prepared":
         """What growth of trees of a shape is given besides gains; shape: see _Prepared."""

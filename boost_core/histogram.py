@@ -15,7 +15,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
 from boost_core.intrinsics import add_cells, lanes_for, prefetch_lanes, width_of
-from boost_core.jit import bare_kernel, inlined_step, inner
+from boost_core.jit import bare_kernel, bare_step, inlined_step, inner
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -77,8 +77,8 @@ def _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals
     return 1
 
 
-@bare_kernel
-def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
+@bare_step
+def add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains of the rows, for some features (int64 [k]); afresh: whatever is there.
 
     bins uint8 [d, n]; rows int32 [m]; gains = (flat values, int64: how many are in a row), of which the lanes are added
@@ -108,6 +108,12 @@ def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # 
                 place = at, stop, far and at == start
                 at += _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals)
         start = stop
+
+
+@bare_kernel
+def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
+    """add_gains, for Python."""
+    add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh)
 
 
 class HistogramBuilder:

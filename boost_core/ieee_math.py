@@ -9,7 +9,7 @@ the grid that gains and alphas are rounded to.
 import numpy as np
 
 from boost_core.intrinsics import bits_of, from_bits, fused
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, inner_kernel, kernel, step
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # ln 2 with 20 trailing zero bits: exact times a small integer
@@ -40,7 +40,7 @@ def round_half_even(value):  # type: ignore[no-untyped-def]
     return bits_of(value + ROUND) - ROUND_BITS
 
 
-@inner
+@inner_kernel
 def exp(x):  # type: ignore[no-untyped-def]
     """e**x for x <= 700, without branches so that loops over it vectorise; below -700 it stays at e**-700."""
     x = max(x, EXP_FLOOR)
@@ -106,14 +106,14 @@ def logs(numbers, out):  # type: ignore[no-untyped-def]
         out[i] = log(numbers[i])
 
 
-@kernel
+@step
 def log1p(x):  # type: ignore[no-untyped-def]
     """ln(1 + x) for x >= 0, as exact for small x: the error of 1 + x is divided out again (Kahan)."""
     whole = 1.0 + x
     return x if whole == 1.0 else log(whole) * x / (whole - 1.0)
 
 
-@inner
+@inner_kernel
 def atan(x):  # type: ignore[no-untyped-def]
     """Arc tangent: of 1 / x beyond 1, of x / (1 + sqrt(1 + x**2)), half the angle, twice, then its series."""
     size = abs(x)

@@ -63,7 +63,8 @@ compiled: Any = njit  # whose types do not know the options for wrappers
 # No wrappers that other compiled code would call through a pointer: nothing does, and each takes time to compile.
 COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 kernel = compiled(**COMMON)
-# What only other kernels call: nor a wrapper for Python, which for tuples of many arrays takes longer than the code.
+# What only other kernels call (Python must not): nor a wrapper for Python, which takes 30 ms to compile, as long as the
+# code of a small step, and for tuples of many arrays longer than any. Tests call steps by way of tests/calling.py.
 step = compiled(**COMMON, no_cpython_wrapper=True)
 # The same for what allocates nothing and returns no arrays: without counts of references, of which each view, argument
 # and result of tuples of many arrays would have as many as there are arrays, most of them only to be removed again.
@@ -74,4 +75,5 @@ bare_step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
 # optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
 inlined_step = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
-inner = compiled(**COMMON, forceinline=True)
+inner = compiled(**COMMON, forceinline=True, no_cpython_wrapper=True)
+inner_kernel = compiled(**COMMON, forceinline=True)  # that Python calls, too

@@ -1,21 +1,20 @@
 """Sums of gains over the rows of leaves: the part of growth in one process that knows how many channels a row has.
 
-Growth calls it by an address (native_calls.kept_call). As a part of growth it was compiled, along with all the rest,
+Growth calls it by an address (native_calls.py). As a part of growth it was compiled, along with all the rest,
 for each objective and number of channels, which takes several times as long.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.aligned import aligned_empty
 from boost_core.bundles import Bundles, add_columns
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import Lanes
-from boost_core.jit import bare_kernel, bare_step
+from boost_core.jit import bare_step
 from boost_core.lone_growth import ABSOLUTE, SMALL, SMALL_SLOT
-from boost_core.native_calls import KEPT, kept_call
+from boost_core.native_calls import Call, Room, task_at
 
 Integers = NDArray[np.int64]
 
@@ -45,9 +44,10 @@ class LeafSums(NamedTuple):
 
 
 @bare_step
-def _sum_up(task, number):  # type: ignore[no-untyped-def]
+def _sum_up(context, number, kind):  # type: ignore[no-untyped-def]
     """2 * block + place: the block's part of the histograms of leaf SMALL (place 0) or LARGE (1) of control.
     ~leaf: control[ABSOLUTE] = the sum of the absolute gains of that leaf's rows."""
+    task = task_at(context, kind)
     control, segments, order = task.control, task.segments, task.order
     if number < 0:
         rows = order[segments[~number, 0] : segments[~number, 1]]
@@ -63,13 +63,7 @@ def _sum_up(task, number):  # type: ignore[no-untyped-def]
         add_columns(task.bins, rows, task.gains, task.bin_start, parts, task.bundles, task.lanes, totals)
 
 
-@bare_kernel
-def call(task, room):  # type: ignore[no-untyped-def]
-    """The address of _sum_up and that of its task, which is kept in room (int64 [KEPT])."""
-    return kept_call(_sum_up, (task,), room)
-
-
-def summing(task: LeafSums) -> tuple[tuple[Any, Any], Integers]:
-    """The call that lone_growth.grow makes, and the room that it is kept in, to be held as the task's arrays are."""
-    room = aligned_empty((KEPT,), np.int64)
-    return call(task, room), room
+def summing(task: LeafSums) -> tuple[Call, Room]:
+    """The call that lone_growth.grow makes, and the room that it needs, to be held as the task's arrays are."""
+    room = Room(_sum_up)
+    return room.call(task), room

@@ -9,17 +9,20 @@ Only as many histograms are kept as there are slots. A leaf that lost its slot t
 children's histograms built from their rows; the sums, and so the tree, are the same.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finish, first_of, gather, publish
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_next, start_search
 from boost_core.intrinsics import pause
-from boost_core.jit import bare_kernel, bare_step, inlined_step
+from boost_core.jit import bare_step, inlined_step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
-from boost_core.native_calls import LEADER, call_address, call_of
-from boost_core.posts import PATIENCE, invite, n_threads, withdraw
-from boost_core.tree import N_LEAVES
+from boost_core.native_calls import LEADER, Call, call_address, task_at
+from boost_core.posts import PATIENCE, invite, withdraw
+from boost_core.tree import N_LEAVES, GrowingTree
 from boost_core.tree_steps import (
     best_leaf,
     cut_of,
@@ -30,6 +33,7 @@ from boost_core.tree_steps import (
     start_tree,
 )
 
+Integers = NDArray[np.int64]
 # Entries of control; what is of the large one follows what is of the small one.
 ACTION, LEAF, SMALL, LARGE, SMALL_SLOT, LARGE_SLOT, SUBTRACT, ABSOLUTE = range(8)
 NOTHING_TO_DO, ROOT, DIVIDE, CHILDREN = range(4)
@@ -40,36 +44,80 @@ DIVIDED_FIELDS = FOUND_FIELDS = 8
 WORTH_DIVIDING = 3_000  # rows of a leaf (about 6 us) from which they are shared out
 
 
-@bare_kernel
-def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, summing):  # type: ignore[no-untyped-def]
-    """Grow a tree, with whoever waits at the posts.
+class Work(NamedTuple):
+    """Room to grow in. order, scratch, leaf_of_row int32 [n_rows], of which the last one is what growth leaves; hists
+    int64 [n_slots, n_bins, padded]; slots [max_leaves]; taken [n_slots]; control [CONTROL_FIELDS]; found [n_blocks, 2,
+    FOUND_FIELDS]; divided [n_blocks, DIVIDED_FIELDS]; bounds [n_blocks + 1]: of the rows that are divided; room
+    [n_blocks, as room_for_search says]; times (kernel_times.py: of the leader)."""
 
-    rows: int32, those that are not all 0, or none for all of them (the leaves of others are not told); edges: int64
-    [n_blocks + 1, 3], where a block's features begin in the first column; table = (bins, bin_start, n_thresholds,
-    has_missing, features int64 [k]: those with cuts); gains = (sums, total mass); work = (order, scratch, leaf_of_row,
-    hists int64 [n_slots, n_bins, padded], slots int64 [max_leaves], taken int64 [n_slots], control, found int64
-    [n_blocks, 2, FOUND_FIELDS], divided int64 [n_blocks, DIVIDED_FIELDS], bounds int64 [n_blocks + 1]: of the rows that
-    are divided, room int64 [n_blocks, as room_for_search says], times (kernel_times.py: of this thread));
-    helpers_times: theirs, which nobody reads; summing: the call by leaf_sums.summing, of the same arrays.
-    """
+    order: NDArray[np.int32]
+    scratch: NDArray[np.int32]
+    leaf_of_row: NDArray[np.int32]
+    hists: Integers
+    slots: Integers
+    taken: Integers
+    control: Integers
+    found: Integers
+    divided: Integers
+    bounds: Integers
+    room: Integers
+    times: Integers
+
+
+class Grow(NamedTuple):
+    """What `grow` works on. rows: int32, those that are not all 0, or none for all of them (the leaves of others are
+    not told); n_blocks: of features; table = (bins, bin_start, n_thresholds, has_missing, features int64 [k]: those
+    with cuts); sums int64 [n_channels + 1]: of all rows; total int64 [1]: the total mass of gains; blocks, summing:
+    calls of do_blocks and, of the same arrays, of leaf_sums.py."""
+
+    crew: Integers
+    posts: Integers
+    rows: NDArray[np.int32]
+    n_blocks: int
+    objective: Any
+    table: tuple[Any, ...]
+    sums: Integers
+    total: Integers
+    work: Work
+    tree: GrowingTree
+    blocks: Call
+    summing: Call
+
+
+class Blocks(NamedTuple):
+    """What `do_blocks` works on, as Grow; edges: int64 [n_blocks + 1, 3], where a block's features begin in the first
+    column; helpers_times: theirs, which nobody reads."""
+
+    crew: Integers
+    n_threads: int
+    edges: Integers
+    objective: Any
+    table: tuple[Any, ...]
+    work: Work
+    helpers_times: Integers
+    tree: GrowingTree
+    summing: Call
+
+
+@bare_step
+def grow(context, number, kind):  # type: ignore[no-untyped-def]
+    """Grow a tree, with whoever waits at the posts. At the context: Grow; the number says nothing."""
+    crew, posts, rows, n_blocks, objective, table, sums, total, work, tree, call, summing = task_at(context, kind)
     order, scratch, leaf_of_row, hists, slots, taken, control, found, divided, bounds, _, times = work
     began = read_clock(times)
     gather(crew)
-    times_of = (times, helpers_times)
-    call = call_of(_do_blocks, (crew, n_threads(posts), edges, objective, table, work, times_of, tree, summing))
     invite(posts, call)  # at once: who waits in vain for 0.6 ms leaves, and to number many rows takes longer
     n_rows = rows.shape[0] if rows.shape[0] > 0 else order.shape[0]
     for i in range(n_rows):
         order[i] = rows[i] if rows.shape[0] > 0 else i
-    start_tree(tree, objective, n_rows, gains[0])
+    start_tree(tree, objective, n_rows, sums)
     slots[:] = NO_SLOT
     taken[:] = 0
     slots[0], taken[0] = 0, 1
-    n_blocks = edges.shape[0] - 1
     if tree.gains.shape[0] > 1:
         control[ACTION], control[SMALL], control[SMALL_SLOT] = ROOT, 0, 0
         _share(crew, posts, call, n_blocks)
-        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], gains[1], control, summing)
+        _combine(tree, np.int64(0), hists, slots, taken, table, found[:, 0], total[0], control, summing)
     while _next_leaf(tree, control):
         found_at = read_clock(times)
         middle = _divide(crew, posts, call, n_blocks, table, order, scratch, divided, bounds, tree, control)
@@ -80,7 +128,7 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
             _share(crew, posts, call, n_blocks)
             for place in range(2):
                 leaf = control[SMALL + place]
-                _combine(tree, leaf, hists, slots, taken, table, found[:, place], gains[1], control, summing)
+                _combine(tree, leaf, hists, slots, taken, table, found[:, place], total[0], control, summing)
     dismiss(crew)
     withdraw(posts)
     name_leaves(tree, order, leaf_of_row)
@@ -88,15 +136,13 @@ def grow(crew, posts, rows, edges, objective, table, gains, work, helpers_times,
 
 
 @bare_step
-def _do_blocks(crew, n_threads, edges, objective, table, work, times_of, tree, summing, helper):  # type: ignore[no-untyped-def]
+def do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
     """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
-
-    times_of: the leader's times and the helpers'. All threads come here by way of a native call, so that what they do
-    is compiled into one place of `grow` alone.
-    """
+    At the context: Blocks."""
+    crew, n_threads, edges, objective, table, work, helpers_times, tree, summing = task_at(context, kind)
     n_blocks, idle = edges.shape[0] - 1, 0
     first = first_of(helper + 1, n_threads, n_blocks)
-    patience, times = (1, times_of[0]) if helper == LEADER else (PATIENCE, times_of[1])
+    patience, times = (1, work[-1]) if helper == LEADER else (PATIENCE, helpers_times)
     while idle < patience and not dismissed(crew):
         block = claim(crew, n_blocks, first)
         if block == NOTHING:

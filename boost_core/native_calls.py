@@ -1,159 +1,227 @@
-"""Calls between threads that Python knows nothing of: compiled code hands another thread a function and its arguments.
+"""Calls that Python and threads know nothing of: compiled code is called by an address and the place of its arguments.
 
-`call_of` makes what is handed over, two numbers; `call_address` calls it, in whatever thread, without the interpreter's
-lock. Who hands it over calls it so as well: a second way to the same function would be compiled a second time. Each has
+    @bare_step
+    def body(context, number, kind):      # a step, compiled for each type of task; returns and raises nothing
+        task = task_at(context, kind)
+        ...
+
+    address, context = room.call(task)          # Python; compiles the body for such a task
+    call_address(address, context, number)      # compiled code, in any thread, without the interpreter's lock
+    make_call(address, context, number)         # Python
+
+Who calls knows neither the body nor the types of its task: what is called so is not compiled and optimised once more
+along with whatever calls it, and Python hands over numbers where many arrays were taken apart at every call. Each has
 its twin for when the JIT is off.
-
-`kept_call` is for code that Python asks for and that kernels call which know neither it nor the types of what it is
-given. `address_of` and `call_at` are for kernels that call others: what is called so is neither compiled nor optimised
-again.
 """
 
-from typing import Any
+import ctypes
+import struct
+import weakref
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+import numpy as np
 from llvmlite import ir
 from numba import typeof, types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from boost_core.jit import JIT_DISABLED
+from boost_core.aligned import aligned_zeros
+from boost_core.jit import JIT_DISABLED, bare_kernel
 
-_WORD, _POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
-_ENTRY = ir.FunctionType(ir.VoidType(), [_POINTER, _WORD])
-_PAIR: Any = types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+Call = tuple[int, int]  # (address, context), for as long as the room, and the arrays of the task, live
+NO_CALL: Call = (0, 0)
 LEADER = -1  # in place of a helper's number, where who hands a call over makes it, too
-KEPT = 512  # int64 of room for what a kept call is given
 
 
-def _without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """A value with its arrays, also those in tuples, as if nobody owned them."""
+class _Leaf(NamedTuple):
+    """Where a part of a task that is no tuple lies in its room (bytes; of an array, what lies behind its owner, who is
+    nobody), its type, and the format by which struct packs it."""
+
+    at: int
+    kind: Any
+    code: str
+
+
+def _number_of(kind: Any) -> np.dtype[Any]:
+    """Errors: TypeError where a type is none of a number."""
+    if not isinstance(kind, types.Boolean | types.Integer | types.Float):
+        raise TypeError(f"a task may hold arrays, numbers and tuples of them, not {kind}")
+    return np.dtype(str(kind))
+
+
+def _laid_out(kind: Any, at: int) -> tuple[list[_Leaf], int, int]:
+    """The leaves of a value that lies at or behind a place, as LLVM lays out its structs; its end and its alignment."""
     if isinstance(kind, types.Array):
-        array = context.make_array(kind)(context, builder, value)
-        array.meminfo = ir.Constant(array.meminfo.type, None)
-        return array._getvalue()
+        at = -(-at // 8) * 8
+        n_fields = 3 + 2 * kind.ndim  # size, size of an entry, first entry, shape, strides
+        return [_Leaf(at + 16, kind, f"{n_fields}q")], at + 16 + 8 * n_fields, 8
+    if not isinstance(kind, types.BaseTuple):
+        number = _number_of(kind)
+        at = -(-at // number.itemsize) * number.itemsize
+        return [_Leaf(at, kind, number.char)], at + number.itemsize, number.itemsize
+    kinds: Any = kind  # whose types does not know its own
+    alignment = max((_laid_out(each, 0)[2] for each in kinds.types), default=1)
+    leaves, at = [], -(-at // alignment) * alignment
+    for each in kinds.types:
+        more, at, _ = _laid_out(each, at)
+        leaves += more
+    return leaves, -(-at // alignment) * alignment, alignment
+
+
+def _types(task: tuple[Any, ...]) -> Iterator[Any]:
+    """What tells types of tasks apart, in a tenth of the time that Numba takes for them."""
+    for each in task:
+        if isinstance(each, np.ndarray):
+            yield each.dtype
+            yield each.ndim
+            yield each.flags.num
+        else:
+            yield type(each)
+            if isinstance(each, tuple):
+                yield len(each)
+                yield from _types(each)
+
+
+class _Compiled(NamedTuple):
+    """A body for a type of task: where it is, and how tasks lie in their room, of so many bytes."""
+
+    address: int
+    leaves: list[_Leaf]
+    size: int
+
+
+_compiled: dict[tuple[Any, ...], _Compiled] = {}  # by body and _types
+
+
+def _compiled_for(body: Any, task: tuple[Any, ...]) -> _Compiled:
+    key = body, type(task), *_types(task)
+    found = _compiled.get(key)
+    if found is None:
+        kind = typeof(task)  # type: ignore[no-untyped-call]
+        leaves, size, _ = _laid_out(kind, 0)
+        target = cpu_target.target_context
+        if size != (laid_out := target.get_abi_sizeof(target.get_value_type(kind))):
+            raise TypeError(f"a task of {size} bytes takes {laid_out} in compiled code: {kind}")
+        signature = (types.int64, types.int64, types.TypeRef(kind))
+        if signature not in body.overloads:
+            body.compile(signature)
+        compiled = body.overloads[signature]
+        address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+        found = _compiled[key] = _Compiled(address, leaves, size)
+    return found
+
+
+def _leaves(task: Any) -> Iterator[Any]:
+    """What a task is made of, in tuples or not."""
+    for each in task:
+        if isinstance(each, tuple):
+            yield from _leaves(each)
+        else:
+            yield each
+
+
+class Room:
+    """Where tasks of one body lie, one after another, for compiled code to find. It holds none of their arrays: whoever
+    asked for the call does, for as long as it may be made."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+        self._compiled = _Compiled(0, [], 0)
+        self._there: list[Any] = []  # weak references to arrays, and numbers, that lie there
+        self._words, self._start, self._bytes = np.empty(0, np.int64), 0, memoryview(b"")
+        self._task: Any = None  # where nothing is compiled
+
+    def call(self, task: tuple[Any, ...]) -> Call:
+        """What calls the body with a task, in place of the one before; compiles it for a type of task that is new.
+
+        Errors: TypeError where a task holds what is neither an array, a number nor a tuple of them.
+        """
+        if JIT_DISABLED:
+            self._task = task
+            return id(self._body), id(task)
+        given = list(_leaves(task))
+        if not self._replace(given):
+            self._begin(task, given)
+        return self._compiled.address, self._start
+
+    def _replace(self, given: list[Any]) -> bool:
+        """Write what is not there; whether that is all of the same types as before."""
+        if len(given) != len(self._there):
+            return False
+        for place, (value, there) in enumerate(zip(given, self._there, strict=True)):
+            if (there() if isinstance(there, weakref.ref) else there) is not value:
+                if typeof(value) != self._compiled.leaves[place].kind:  # type: ignore[no-untyped-call]
+                    return False
+                self._write(place, value)
+        return True
+
+    def _begin(self, task: tuple[Any, ...], given: list[Any]) -> None:
+        """Find or compile the body for a type of task, and write one."""
+        self._compiled = _compiled_for(self._body, task)
+        self._there = [None] * len(given)
+        self._words = aligned_zeros((self._compiled.size // 8 + 1,), np.int64)
+        self._start, self._bytes = self._words.ctypes.data, self._words.data.cast("B")
+        for place, value in enumerate(given):
+            self._write(place, value)
+
+    def _write(self, place: int, value: Any) -> None:
+        at, kind, code = self._compiled.leaves[place]
+        if isinstance(kind, types.Array):
+            first = value.__array_interface__["data"][0]
+            struct.pack_into(code, self._bytes, at, value.size, value.itemsize, first, *value.shape, *value.strides)
+            self._there[place] = weakref.ref(value)
+        else:
+            struct.pack_into(code, self._bytes, at, value)
+            self._there[place] = value
+
+
+def _loaded(context: Any, builder: Any, kind: Any, place: Any) -> Any:
+    """A value that lies somewhere, field by field, so that only what is used is read; of arrays no owner, as they are
+    counted by nobody: threads that count references to one array take its count from each other at every view."""
     if isinstance(kind, types.BaseTuple):
-        parts = [builder.extract_value(value, place) for place in range(len(kind))]
         kinds: Any = kind  # whose types does not know its own
-        stripped = [_without_counts(context, builder, *part) for part in zip(kinds.types, parts, strict=True)]
-        return context.make_tuple(builder, kind, stripped)
-    return value
+        fields = [
+            _loaded(context, builder, each, cgutils.gep_inbounds(builder, place, 0, index))  # type: ignore[no-untyped-call]
+            for index, each in enumerate(kinds.types)
+        ]
+        return context.make_tuple(builder, kind, fields)
+    if not isinstance(kind, types.Array):
+        return builder.load(place)
+    array = context.make_array(kind)(context, builder)
+    for index, field in enumerate(array._datamodel._fields):
+        if field in ("meminfo", "parent"):
+            continue
+        value = builder.load(cgutils.gep_inbounds(builder, place, 0, index))  # type: ignore[no-untyped-call]
+        setattr(array, field, value)
+    return array._getvalue()
 
 
-def _borrowed_compiled(typingctx: Any, value: Any) -> Any:
-    """The same arrays, in tuples or not, for as long as the caller has them: views of them count no references.
+def _task_at_compiled(typingctx: Any, context: Any, kind: Any) -> Any:
+    """The task that lies at a context, of the type that kind stands for."""
 
-    Threads that count references to one array take its count from each other at every view: searches of histograms took
-    twice as long.
-    """
+    def codegen(target: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = builder.inttoptr(args[0], target.get_value_type(sig.return_type).as_pointer())
+        return _loaded(target, builder, sig.return_type, place)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _without_counts(context, builder, sig.args[0], args[0])
-
-    return value(value), codegen
-
-
-def _entry(context: Any, module: Any, body: Any, kinds: Any, room: Any) -> Any:
-    """A function of a pointer to a tuple of arguments, and of a number, that calls a compiled function with them.
-
-    What that function raises is lost: it must not raise.
-    """
-    given = (*kinds.types, types.int64)
-    compiled = body.dispatcher.overloads[given]
-    context.active_code_library.add_linking_library(compiled.library)
-    target = context.declare_function(module, compiled.fndesc)
-    entry = ir.Function(module, _ENTRY, name=module.get_unique_name("entry"))
-    entry.linkage = "internal"
-    builder = ir.IRBuilder(entry.append_basic_block("entry"))
-    packed = builder.load(builder.bitcast(entry.args[0], room.type))
-    unpack: Any = cgutils.unpack_tuple  # without types in Numba
-    arguments = unpack(builder, packed, len(kinds.types))
-    returned = compiled.signature.return_type
-    context.call_conv.call_function(builder, target, returned, given, [*arguments, entry.args[1]])
-    builder.ret_void()
-    return entry
-
-
-def _call_of_compiled(typingctx: Any, body: Any, arguments: Any) -> Any:
-    """(address, context) of a call of a compiled function with a tuple of arguments, arrays borrowed, and a number that
-    whoever calls it gives; it returns nothing and must not raise. The context lies on the caller's stack: nobody may
-    use it once the caller returns."""
-    typingctx.resolve_function_type(body, (*arguments.types, types.int64), {})  # compiles it
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lent = _without_counts(context, builder, sig.args[1], args[1])
-        room = cgutils.alloca_once_value(builder, lent)  # type: ignore[no-untyped-call]
-        return _handed_over(context, builder, sig, room)
-
-    return _PAIR(body, arguments), codegen
-
-
-def _handed_over(context: Any, builder: Any, sig: Any, room: Any) -> Any:
-    """The entry of a call of sig.args[0] with what lies in the room, a tuple of sig.args[1], and where that is."""
-    entry = _entry(context, builder.module, sig.args[0], sig.args[1], room)
-    numbers = [builder.ptrtoint(pointer, _WORD) for pointer in (entry, room)]
-    return context.make_tuple(builder, sig.return_type, numbers)
-
-
-def _kept_call_compiled(typingctx: Any, body: Any, arguments: Any, room: Any) -> Any:
-    """As call_of, but that the context lies in room (int64 [KEPT]): the call may be made for as long as somebody holds
-    that array and those among the arguments."""
-    typingctx.resolve_function_type(body, (*arguments.types, types.int64), {})  # compiles it
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lent = _without_counts(context, builder, sig.args[1], args[1])
-        if context.get_abi_sizeof(lent.type) > 8 * KEPT:
-            raise TypeError(f"KEPT is {KEPT}: less than the {context.get_abi_sizeof(lent.type)} bytes of {sig.args[1]}")
-        start = context.make_array(sig.args[2])(context, builder, args[2]).data
-        place = builder.bitcast(start, lent.type.as_pointer())
-        builder.store(lent, place)
-        return _handed_over(context, builder, sig, place)
-
-    return _PAIR(body, arguments, room), codegen
+    return kind.instance_type(context, kind), codegen
 
 
 def _call_address_compiled(typingctx: Any, address: Any, context: Any, number: Any) -> Any:
-    """Make a call that another thread has handed over, with a number of one's own."""
+    """Call a body with the task at a context, and a number of the caller's own."""
+    kinds = (types.int64, types.int64, types.TypeRef(types.int64))  # of any type
 
     def codegen(target: Any, builder: Any, sig: Any, args: Any) -> Any:
-        function = builder.inttoptr(args[0], _ENTRY.as_pointer())
-        builder.call(function, [builder.inttoptr(args[1], _POINTER), args[2]])
+        function_type = target.call_conv.get_function_type(types.none, kinds)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        once: Any = cgutils.alloca_once_value  # without types in Numba
+        outcomes = [once(builder, ir.Constant(place.pointee, None)) for place in function_type.args[:2]]
+        nothing = ir.Constant(function_type.args[4], None)
+        builder.call(function, [*outcomes, args[1], args[2], nothing])
         return target.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), codegen
-
-
-def address_of(kernel: Any, arguments: tuple[Any, ...]) -> Any:
-    """Where the machine code of a kernel for such arguments is, for `call_at` with arguments of the very same types.
-
-    None: it was not called with any yet.
-    """
-    if JIT_DISABLED:
-        return kernel
-    type_of: Any = typeof  # without types in Numba
-    compiled = kernel.overloads.get(tuple(type_of(argument) for argument in arguments))
-    return compiled and compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-
-
-def _call_at_compiled(typingctx: Any, address: Any, arguments: Any) -> Any:
-    """Call a kernel by its address with a tuple of arguments. It returns nothing, and what it raises is lost."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        kinds = sig.args[1].types
-        function_type = context.call_conv.get_function_type(types.none, kinds)
-        function = builder.inttoptr(args[0], function_type.as_pointer())
-        once: Any = cgutils.alloca_once_value  # without types in Numba
-        unpack: Any = cgutils.unpack_tuple  # without types in Numba
-        outcomes = [once(builder, ir.Constant(place.pointee, None)) for place in function_type.args[:2]]
-        packer = context.get_arg_packer(kinds)
-        given = packer.as_arguments(builder, unpack(builder, args[1], len(kinds)))
-        builder.call(function, [*outcomes, *given])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, arguments), codegen
-
-
-def _call_at_plain(address: Any, arguments: tuple[Any, ...]) -> None:
-    address(*arguments)
 
 
 def _replace_if_compiled(typingctx: Any, array: Any, at: Any, expected: Any, value: Any) -> Any:
@@ -167,20 +235,17 @@ def _replace_if_compiled(typingctx: Any, array: Any, at: Any, expected: Any, val
     return types.boolean(array, types.int64, types.int64, types.int64), codegen
 
 
-def _borrowed_plain(value: Any) -> Any:
-    return value
+def _object_at(number: int) -> Any:
+    """What id() gave a number for, while it lives."""
+    return ctypes.cast(number, ctypes.py_object).value
 
 
-def _call_of_plain(body: Any, arguments: Any) -> tuple[Any, Any]:
-    return body, arguments
+def _task_at_plain(context: int, kind: Any) -> Any:
+    return _object_at(context)
 
 
-def _kept_call_plain(body: Any, arguments: Any, room: Any) -> tuple[Any, Any]:
-    return body, arguments
-
-
-def _call_address_plain(address: Any, context: Any, number: int) -> None:
-    address(*context, number)
+def _call_address_plain(address: int, context: int, number: int) -> None:
+    _object_at(int(address))(int(context), number, None)
 
 
 def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:
@@ -190,9 +255,12 @@ def _replace_if_plain(array: Any, at: int, expected: int, value: int) -> bool:
     return found
 
 
-borrowed: Any = _borrowed_plain if JIT_DISABLED else intrinsic(_borrowed_compiled)
-call_of: Any = _call_of_plain if JIT_DISABLED else intrinsic(_call_of_compiled)
-kept_call: Any = _kept_call_plain if JIT_DISABLED else intrinsic(_kept_call_compiled)
+task_at: Any = _task_at_plain if JIT_DISABLED else intrinsic(_task_at_compiled)
 call_address: Any = _call_address_plain if JIT_DISABLED else intrinsic(_call_address_compiled)
-call_at: Any = _call_at_plain if JIT_DISABLED else intrinsic(_call_at_compiled)
 replace_if: Any = _replace_if_plain if JIT_DISABLED else intrinsic(_replace_if_compiled)
+
+
+@bare_kernel
+def make_call(address, context, number):  # type: ignore[no-untyped-def]
+    """call_address, for Python."""
+    call_address(address, context, number)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boost_core.catalogue import ALGORITHMS
 from boost_core.compact import Compact, compact_of
 from boost_core.fitted import Speech
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.kept import Kept
 from boost_core.model import Forest, Model
 from boost_core.probability import Transform, label_probabilities, offset_of, probabilities_of
@@ -30,7 +30,7 @@ NO_SCORES, NO_CLASSES = np.empty((0, 0), np.int64), np.empty(0, np.int32)
 Rows = NDArray[np.float64]
 
 
-@kernel
+@step
 def _leaf(row, first, n_nodes, feature, kind, threshold, missing_left, children):  # type: ignore[no-untyped-def]
     """Leaf number (within its tree) of one row, float64 [n_features]."""
     place = 0 if n_nodes > 0 else -1

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 WEIGHT_BITS = 20
 MOST_ZEROS = 1 << 10  # trailing zero bits of no weight at all
 
-LANES = 4  # counts in turns: equal labels that follow each other do not wait for each other's count
+COUNTED = 1 << 16  # labels that are counted at once
 
 
 def copies_of(weights: Floats, collective: Collective) -> Integers:
@@ -56,25 +56,11 @@ def class_mass(labels: NDArray[np.int32], copies: Integers | None, n_classes: in
     """Rows of each class, a row counted as often as its copies, int64 [n_classes]; copies None: once."""
     mass = np.zeros(n_classes, np.int64)
     if copies is None:
-        _count(labels, mass)
+        for start in range(0, len(labels), COUNTED):  # NumPy makes int64 of them
+            mass += np.bincount(labels[start : start + COUNTED], minlength=n_classes)
         return mass
     np.add.at(mass, labels, copies)
     return mass
-
-
-@kernel
-def _count(labels, counts):  # type: ignore[no-untyped-def]
-    """counts (IN/OUT, int64): of the labels."""
-    lanes = np.zeros((LANES, counts.shape[0]), np.int64)
-    rounded = labels.shape[0] // LANES * LANES
-    for i in range(0, rounded, LANES):
-        for lane in range(LANES):
-            lanes[lane, np.uint64(labels[i + lane])] += 1
-    for i in range(rounded, labels.shape[0]):
-        lanes[0, np.uint64(labels[i])] += 1
-    for lane in range(LANES):
-        for c in range(counts.shape[0]):
-            counts[c] += lanes[lane, c]
 
 
 def total_mass(n_rows: int, copies: Integers | None) -> int:

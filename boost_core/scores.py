@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.crew import do_part, join_parts, share_out
+from boost_core.aligned import aligned_rows
+from boost_core.crew import Sharing, do_part, join_parts
 from boost_core.decoding import Decoding, Rule, count_decoding_errors, decode_rows
 from boost_core.fitted import ALL_COLUMNS, Fitted, Part, Speech
 from boost_core.jit import kernel, step
@@ -35,7 +36,8 @@ class _Watched(NamedTuple):
     """Adding a round, units (int64 [1]) times payload int32 [n_leaves, c] of each row's leaf, to rows of one label
     each, and what is seen of the new scores on the way: seen int64 [n_blocks, PEAKS + 2 * c] (OUT), by block, and of
     all in the first row then, errors as _count_errors says, from PEAKS on peaks as Survey says; lowest: the least
-    number of the scores' type, from which they keep away."""
+    number of the scores' type, from which they keep away; payloads [n_threads, >= n_leaves * c], peaks
+    [n_threads, >= 2 * c]: room, of the scores' type, in lines of the cache of each thread's own."""
 
     scores: NDArray[np.integer]
     payload: NDArray[np.int32]
@@ -43,19 +45,22 @@ class _Watched(NamedTuple):
     leaf_of_row: NDArray[np.int32]
     labels: NDArray[np.int32]
     lowest: np.integer
+    payloads: NDArray[np.integer]
+    peaks: NDArray[np.integer]
     seen: NDArray[np.int64]
 
 
 @implements(do_part, _Watched)
-def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
+def _add_watched(task, block, thread, start, stop):  # type: ignore[no-untyped-def]
     n_columns = task.scores.shape[1]
-    flat, payloads = task.scores.reshape(-1), np.empty(task.payload.size, task.scores.dtype)
+    flat, payloads, peaks = task.scores.reshape(-1), task.payloads[thread], task.peaks[thread]
     for leaf in range(task.payload.shape[0]):
         for c in range(n_columns):
             payloads[leaf * n_columns + c] = np.int64(task.payload[leaf, c]) * task.units[0]
-    peaks = np.full((2, n_columns), task.lowest)
+    for c in range(2 * n_columns):
+        peaks[c] = task.lowest
     ordinary, strict = np.int64(0), np.int64(0)
-    wrong, own = peaks[0], peaks[1]
+    wrong, own = peaks[:n_columns], peaks[n_columns:]
     for i in range(start, stop):  # numbers of rows and labels index as unsigned ones (cut.divide)
         row, at = np.uint64(i), i * n_columns
         label, first = np.int64(task.labels[row]), np.int64(task.leaf_of_row[row]) * n_columns
@@ -65,10 +70,8 @@ def _add_watched(task, block, start, stop):  # type: ignore[no-untyped-def]
             strict += 1
             ordinary += _is_beaten(task.scores[row], label)
     task.seen[block, 0], task.seen[block, 1] = ordinary, strict
-    for sign in range(2):
-        for c in range(n_columns):
-            peak = peaks[sign, c]
-            task.seen[block, PEAKS + sign * n_columns + c] = NO_PAIR if peak == task.lowest else np.int64(peak)
+    for c in range(2 * n_columns):
+        task.seen[block, PEAKS + c] = NO_PAIR if peaks[c] == task.lowest else np.int64(peaks[c])
 
 
 @implements(join_parts, _Watched)
@@ -122,7 +125,7 @@ def _count_errors(scores, labels, copies, start, stop):  # type: ignore[no-untyp
             strict += n_copies * (margin <= 0)
         elif count_at_least(flat, i * n_columns, n_columns, scores[i, label]) > 1:
             strict += n_copies
-            ordinary += n_copies * _is_beaten(scores[i], label)
+            ordinary += n_copies * _is_beaten(scores[i], np.int64(label))
     return ordinary, strict
 
 
@@ -175,10 +178,11 @@ class Survey(NamedTuple):
 
 
 class Adding(NamedTuple):
-    """What a kernel needs to add rounds by itself (Scores.adding): shared: what share_out is given; units int64 [1]:
-    IN, what the payload counts; seen int64: OUT, errors, then from PEAKS on peaks."""
+    """What a kernel needs to add rounds by itself (Scores.adding): shared: what share_out is given, while what is
+    held lives; units int64 [1]: IN, what the payload counts; seen int64: OUT, errors, then from PEAKS on peaks."""
 
     shared: tuple[Any, ...]
+    held: Any
     units: NDArray[np.int64]
     seen: NDArray[np.int64]
 
@@ -192,6 +196,7 @@ class Scores:
     _watched: NDArray[np.int32] | None = None
     _survey: Survey | None = None
     _seen: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))  # room for _Watched
+    _room: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None  # for _Watched, too
     _units: NDArray[np.int64] = field(default_factory=lambda: np.empty(1, np.int64))
 
     def watch(self, labels: NDArray[np.int32] | None) -> None:
@@ -261,19 +266,24 @@ class Scores:
         team: Team,
     ) -> Survey:
         self._units[0] = multiplier
-        share_out(*self._adding_watched(payload, leaf_of_row, labels, team))
+        team.share(*self._adding_watched(payload, leaf_of_row, labels, team))
         return self._surveyed()
 
     def _adding_watched(
         self, payload: NDArray[np.int32], leaf_of_row: NDArray[np.int32], labels: NDArray[np.int32], team: Team
-    ) -> tuple[Any, ...]:
+    ) -> tuple[_Watched, int, int]:
+        """What Team.share is given."""
         n_rows, n_columns = self.values.shape
         work = 2 * n_rows * n_columns
         lowest = LEAST_NARROW if self.values.dtype == np.int32 else LEAST_WIDE
         if self._seen.shape[0] != (n_blocks := team.blocks(n_rows, work)):
             self._seen = np.empty((n_blocks, PEAKS + 2 * n_columns), np.int64)
-        task = _Watched(self.values, payload, self._units, leaf_of_row, labels, lowest, self._seen)
-        return team.sharing(task, n_rows, work)
+        room, dtype = self._room, self.values.dtype
+        if room is None or room[0].dtype != dtype or room[0].shape[1] < payload.size:
+            room = aligned_rows(team.threads, payload.size, dtype), aligned_rows(team.threads, 2 * n_columns, dtype)
+            self._room = room
+        task = _Watched(self.values, payload, self._units, leaf_of_row, labels, lowest, room[0], room[1], self._seen)
+        return task, n_rows, work
 
     def _surveyed(self) -> Survey:
         seen = self._seen[0]
@@ -284,8 +294,8 @@ class Scores:
         watched, or may be too large. `added` comes after it."""
         if self._watched is None or self.values.dtype != np.int32:
             return None
-        shared = self._adding_watched(payload, leaf_of_row, self._watched, team)
-        return Adding(shared, self._units, self._seen[0])
+        sharing, given = Sharing(), self._adding_watched(payload, leaf_of_row, self._watched, team)
+        return Adding(team.sharing(sharing, *given), (sharing, given), self._units, self._seen[0])
 
     @property
     def room(self) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from boost_core.compact import Compact
 from boost_core.decoding import Decoding, Rule
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, kernel, step
 from boost_core.tree_vectors import lead
 
 LARGEST_REACH = 1 << 60  # of scores: beyond it bounds could wrap around, and nobody leaves early
@@ -153,7 +153,7 @@ def _by_sign(sums, at, n_columns, low, high, at_zero):  # type: ignore[no-untype
     return True
 
 
-@kernel
+@step
 def mark_settled(sums, n_rows, step, n_columns, bounds, look, settled):  # type: ignore[no-untyped-def]
     """settled (OUT, uint8 [n]): of every step-th row, whether trees from stops[look] on cannot change its label.
 
@@ -175,7 +175,7 @@ def mark_settled(sums, n_rows, step, n_columns, bounds, look, settled):  # type:
     return count
 
 
-@kernel
+@step
 def write_label(sums, at, n_columns, by, lowest, row, classes, sets):  # type: ignore[no-untyped-def]
     """classes (OUT, int32 [n]) or sets (OUT, bool [n, n_columns]) of a row whose label is settled; lowest: int64
     [n_columns], what trees to come add at least, or [0] where there are none."""

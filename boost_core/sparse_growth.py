@@ -28,6 +28,7 @@ from boost_core.cut import (
     FeatureSlices,
     partition,
 )
+from boost_core.jit import bare_kernel
 from boost_core.kernel_times import HISTOGRAMS, PARTITION, SEARCH
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains, mass_of
@@ -111,6 +112,12 @@ class Ranked:
         return self._cold.only(wanted) if np.any(wanted & (self._sums < self._least)) else None
 
 
+@bare_kernel
+def _partition(order, bins, segment, cut, scratch):  # type: ignore[no-untyped-def]
+    """cut.partition, for Python."""
+    return partition(order, bins, segment, cut, scratch)
+
+
 @dataclass
 class SparseMember:
     """What growth from sparse gains needs of a member, kept over the rounds."""
@@ -137,7 +144,7 @@ class SparseMember:
         cut = (kind, last_left, int(self.binning.n_thresholds[feature]) + 1, bool(missing_left))
         segment = (leaf.start, leaf.stop)
         state = (self.order, self.shard.bins[feature], segment, cut, self.scratch)
-        middle = int(self.team.timed(PARTITION, partition, *state))
+        middle = int(self.team.timed(PARTITION, _partition, *state))
         return middle, int(self.team.timed(PARTITION, mass_of, mass, self.order[leaf.start : middle]))
 
 

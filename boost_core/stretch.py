@@ -12,6 +12,7 @@ of its own (step_units), as weak learners say what a cut is worth.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -23,15 +24,14 @@ from boost_core.crew import share_out
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import Reading
 from boost_core.growth import Grower, Growing
-from boost_core.jit import bare_kernel, inlined_step
+from boost_core.jit import bare_step, inlined_step
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
-from boost_core.lone_growth import grow
-from boost_core.native_calls import address_of, call_at
+from boost_core.native_calls import LEADER, Call, Room, call_address, make_call, task_at
 from boost_core.posts import POST, all_near, hold
 from boost_core.scores import PEAKS, Adding
 from boost_core.start import Standing
 from boost_core.team import Team
-from boost_core.tree import N_LEAVES, N_NODES, NO_ROWS, NODE_FIELDS, WORTH, Tree
+from boost_core.tree import N_LEAVES, N_NODES, NO_ROWS, NODE_FIELDS, WORTH, GrowingTree, Tree
 from boost_core.weak_learners.base import OneTree, WeakLearner
 
 Integers = NDArray[np.int64]
@@ -78,39 +78,64 @@ def _note(log, done, tree, found, seen):  # type: ignore[no-untyped-def]
             log.payload[done, leaf, c] = tree.payload[leaf, c]
 
 
-@bare_kernel
-def run_rounds(addresses, growing, adding, filling, pace, limits, log):  # type: ignore[no-untyped-def]
-    """Run rounds and note them; how many. addresses: of `grow` and of share_out for what is added and filled, then what
-    they are given, where the total mass of gains alone changes; pace = (rule, units int64 [1]: what is added reads it,
-    total int64 [1], found, seen); limits = (rounds, nanoseconds, units in all, posts of all who help); log: OUT."""
-    crew, posts, rows, edges, objective, table, (sums, _), work, helpers_times, tree, summing = growing
-    rule, units, total, found, seen = pace
-    times, done, reach = work[-1], 0, np.int64(0)
+class _Rounds(NamedTuple):
+    """What _run_rounds works on. growing int64 [2] (IN): the call that grows a tree; adding, filling: what share_out is
+    given to add rounds and to make gains; rule: of steps, which write units int64 [1], for what is added, from total
+    int64 [1], of gains; found, seen: what gains and scores leave; limits int64 [3] (IN): rounds, nanoseconds, units in
+    all; posts: of all who help; times: kernel_times.py; tree: where one grows; log, done int64 [1]: OUT, rounds and how
+    many."""
+
+    growing: Integers
+    adding: tuple[Any, ...]
+    filling: tuple[Any, ...]
+    rule: Any
+    units: Integers
+    total: Integers
+    found: Integers
+    seen: Integers
+    limits: Integers
+    posts: Integers
+    times: Integers
+    tree: GrowingTree
+    log: _Log
+    done: Integers
+
+
+@inlined_step
+def _share(given):  # type: ignore[no-untyped-def]
+    crew, posts, n_blocks, part, blocks, times = given
+    share_out(crew, posts, n_blocks, part, blocks, times)
+
+
+@bare_step
+def _run_rounds(context, number, kind):  # type: ignore[no-untyped-def]
+    """Run rounds and note them. At the context: _Rounds; the number says nothing."""
+    task = task_at(context, kind)
+    times, limits, log, done, reach = task.times, task.limits, task.log, 0, np.int64(0)
     began, inside = read_clock(times), times[KERNELS]
-    for place in range(found.shape[0]):
-        log.found[0, place] = found[place]
-    while done < limits[0] and (done == 0 or all_near(limits[3])):
-        gains = (sums, total[0])
-        call_at(addresses[0], (crew, posts, rows, edges, objective, table, gains, work, helpers_times, tree, summing))
-        units[0] = step_units(rule, tree.counts[WORTH], total[0])
-        reach += units[0]
-        if units[0] <= 0 or reach > limits[2]:
+    for place in range(task.found.shape[0]):
+        log.found[0, place] = task.found[place]
+    while done < limits[0] and (done == 0 or all_near(task.posts)):
+        call_address(task.growing[0], task.growing[1], LEADER)
+        task.units[0] = step_units(task.rule, task.tree.counts[WORTH], task.total[0])
+        reach += task.units[0]
+        if task.units[0] <= 0 or reach > limits[2]:
             break
         grown = read_clock(times)
-        call_at(addresses[1], adding)
+        _share(task.adding)
         added = read_clock(times)
-        call_at(addresses[2], filling)
+        _share(task.filling)
         ended = read_clock(times)
         times[UPDATE] += added - grown
         times[WEIGHTS] += ended - added
-        log.units[done], log.ended[done] = units[0], ended - began
-        _note(log, done, tree, found, seen)
+        log.units[done], log.ended[done] = task.units[0], ended - began
+        _note(log, done, task.tree, task.found, task.seen)
         done += 1
         if ended - began > limits[1]:
             break
-    hold(limits[3])
+    hold(task.posts)
     times[KERNELS] = inside + read_clock(times) - began
-    return done
+    task.done[0] = done
 
 
 class Passed(NamedTuple):
@@ -125,17 +150,17 @@ class Passed(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What stays from stretch to stretch, as long as scores stay in their array. growing: nobody reads it, but it holds
-    arrays of which kernels are given addresses alone; calls: kernels and what they are given; threads: that share the
-    work."""
+    """What stays from stretch to stretch, as long as scores stay in their array. call: of _run_rounds, which lies in
+    the room; threads: that share the work."""
 
     scores: NDArray[np.integer]
     growing: Growing
-    calls: tuple[tuple[Any, tuple[Any, ...]], ...]
+    rounds: _Rounds
+    room: Room
+    call: Call
     threads: int
     adding: Adding
     pace: Pace
-    log: _Log
 
 
 class Stretches:
@@ -144,7 +169,6 @@ class Stretches:
     def __init__(self, algorithm: Paced, weak_learner: OneTree, grower: Grower, team: Team) -> None:
         self._algorithm, self._weak_learner, self._grower, self._team = algorithm, weak_learner, grower, team
         self._prepared: _Prepared | None = None
-        self._addresses: tuple[Any, ...] = (0, 0, 0)  # of kernels, once they were called
         self._over = False  # all rounds are the loop's from now on
 
     def ready(self, gains: Gains, standing: Standing) -> bool:
@@ -155,14 +179,11 @@ class Stretches:
         prepared = self._prepared
         if prepared is None:
             prepared = self._prepared = self._prepare(gains, standing)
-            if prepared is None:
-                self._over = True
-            else:
-                self._go(prepared, 0, 0, 1)
+            self._over = prepared is None
             return False
-        if not all(self._addresses):
-            self._addresses = tuple(address_of(kernel, arguments) or 0 for kernel, arguments in prepared.calls)
-        self._over = not all(self._addresses) or prepared.scores is not standing.scores.values
+        if prepared.rounds.growing[0] == 0:
+            prepared.rounds.growing[:] = prepared.growing.call()
+        self._over = prepared.scores is not standing.scores.values
         return not self._over
 
     def run(self, standing: Standing, most: int) -> tuple[list[Passed], Gains]:
@@ -171,21 +192,18 @@ class Stretches:
         prepared = self._prepared
         assert prepared is not None
         standing.whole = False
-        n_rounds = self._go(prepared, min(most, MOST_ROUNDS), standing.scores.room, prepared.threads)
-        passed, pace = _told(n_rounds, prepared.pace, prepared.log), prepared.pace
+        rounds, pace = prepared.rounds, prepared.pace
+        rounds.limits[:] = min(most, MOST_ROUNDS), LONGEST, standing.scores.room
+        self._team.posts(prepared.threads)  # calls helpers back
+        make_call(*prepared.call, LEADER)
+        n_rounds, log = int(rounds.done[0]), rounds.log
+        passed = _told(n_rounds, pace, log)
         if passed:
-            standing.scores.added(int(prepared.log.units[:n_rounds].sum()))
+            standing.scores.added(int(log.units[:n_rounds].sum()))
         standing.rounds += [each.fitted for each in passed]
         standing.multipliers += [each.step.multipliers for each in passed]
         standing.whole = True
-        return passed, pace.told(prepared.log.found[n_rounds])
-
-    def _go(self, prepared: _Prepared, most: int, room: int, threads: int) -> int:
-        _, _, calls, _, adding, pace, log = prepared
-        shown = (pace.rule, adding.units, pace.total, pace.found, adding.seen)
-        limits = (most, LONGEST, room, self._team.posts(threads))
-        given = (arguments for _, arguments in calls)
-        return int(run_rounds(self._addresses, *given, shown, limits, log))
+        return passed, pace.told(log.found[n_rounds])
 
     def _prepare(self, gains: Gains, standing: Standing) -> _Prepared | None:
         matrix, scores = gains.matrix, standing.scores
@@ -197,15 +215,32 @@ class Stretches:
         growing = self._grower.growing(growth, matrix, gains.sums)
         if growing is None:
             return None
-        adding = scores.adding(growing.tree.payload, growing.leaf_of_row, self._team)
+        tree, leaf_of_row = growing.grow.tree, growing.grow.work.leaf_of_row
+        adding = scores.adding(tree.payload, leaf_of_row, self._team)
         pace = None if adding is None else self._algorithm.pace(scores, adding.seen[PEAKS:])
         if adding is None or pace is None:
             return None
-        given = growing.given
-        growing = growing._replace(given=(*given[:6], (pace.sums, given[6][1]), *given[7:]))
-        calls = ((grow, growing.given), (share_out, adding.shared), (share_out, pace.filling))
-        threads = max(len(arguments[1]) for _, arguments in calls) // POST + 1
-        return _Prepared(scores.values, growing, calls, threads, adding, pace, _new_log(growing, pace))
+        growing = replace(growing, grow=growing.grow._replace(sums=pace.sums, total=pace.total))
+        posts = max((growing.grow.posts, adding.shared[1], pace.filling[1]), key=len)
+        rounds = _Rounds(
+            growing=np.zeros(2, np.int64),
+            adding=adding.shared,
+            filling=pace.filling,
+            rule=pace.rule,
+            units=adding.units,
+            total=pace.total,
+            found=pace.found,
+            seen=adding.seen,
+            limits=np.zeros(3, np.int64),
+            posts=posts,
+            times=growing.grow.work.times,
+            tree=tree,
+            log=_new_log(tree, pace),
+            done=np.zeros(1, np.int64),
+        )
+        room = Room(_run_rounds)
+        call = room.call(rounds)  # compiles what runs rounds, and nothing of growth
+        return _Prepared(scores.values, growing, rounds, room, call, len(posts) // POST + 1, adding, pace)
 
 
 def stretches_of(algorithm: Algorithm, weak_learner: WeakLearner, grower: Grower, team: Team) -> Stretches | None:
@@ -215,14 +250,14 @@ def stretches_of(algorithm: Algorithm, weak_learner: WeakLearner, grower: Grower
     return None
 
 
-def _new_log(growing: Growing, pace: Pace) -> _Log:
-    n, (n_leaves, n_outputs) = MOST_ROUNDS, growing.tree.payload.shape
+def _new_log(tree: GrowingTree, pace: Pace) -> _Log:
+    n, (n_leaves, n_outputs) = MOST_ROUNDS, tree.payload.shape
     return _Log(
         found=np.zeros((n + 1, pace.found.shape[0]), np.int64),
         seen=np.zeros((n, PEAKS), np.int64),
         units=np.zeros(n, np.int64),
         ended=np.zeros(n, np.int64),
-        counts=np.zeros((n, growing.tree.counts.shape[0]), np.int64),
+        counts=np.zeros((n, tree.counts.shape[0]), np.int64),
         nodes=np.zeros((n, n_leaves, NODE_FIELDS), np.int64),
         payload=np.zeros((n, n_leaves, n_outputs), np.int32),
     )

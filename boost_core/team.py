@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.crew import new_crew, share_out
+from boost_core.crew import Sharing, new_crew, share_out
 from boost_core.jit import JIT_DISABLED
 from boost_core.kernel_times import KERNELS, NO_CLOCK, KernelClock, new_times
 from boost_core.placement import Placement
@@ -94,6 +94,7 @@ class Team:
         self.crew = new_crew(BLOCKS_A_THREAD * threads)  # of the kernel that the caller is in
         self._calls: list[SimpleQueue[_Call | _Post | None]] = [SimpleQueue() for _ in range(threads - 1)]
         self._edges: dict[tuple[int, int], NDArray[np.int64]] = {}  # of blocks, by size and work
+        self._sharings: dict[type, Sharing] = {}
         self._bell = np.zeros(1, np.int64)  # rung at every call that Python makes: see posts.serve
         self._posts = new_posts(threads - 1)
         self._posts_of = [self._posts[: max(used - 1, 0) * POST] for used in range(threads + 1)]
@@ -166,12 +167,16 @@ class Team:
 
     def share(self, task: Any, size: int, work: int) -> None:
         """Do a task's parts (crew.do_part) on blocks of range(size), on all threads; work: as in `over`."""
-        share_out(*self.sharing(task, size, work))
+        sharing = self._sharings.get(type(task))
+        if sharing is None:
+            sharing = self._sharings[type(task)] = Sharing()
+        share_out(*self.sharing(sharing, task, size, work))
 
-    def sharing(self, task: Any, size: int, work: int) -> tuple[Any, ...]:
+    def sharing(self, sharing: Sharing, task: Any, size: int, work: int) -> tuple[Any, ...]:
         """What share_out is given to share a task; helpers are called back."""
         edges = self._edges_of(size, work)
-        return self.crew, self.posts(self.threads if edges.shape[0] > 2 else 1), edges, task, self.times
+        posts = self.posts(self.threads if edges.shape[0] > 2 else 1)
+        return sharing.of(task, self.crew, posts, edges, self.times)
 
     def blocks(self, size: int, work: int) -> int:
         """In how many blocks `share` shares out so much work."""

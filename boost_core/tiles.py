@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
 from boost_core.compact import HIGH, LEAVES, LOW, MISSING, Compact
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, kernel, step
 from boost_core.settling import SAMPLE, clear, mark_settled, worth_leaving, write_label
 from boost_core.tree_vectors import LANES, TREES, add_leaves, choose_lanes, place_values, scale_row
 
@@ -78,7 +78,7 @@ def code_rows(rows, strides, first, n_rows, coding, tile):  # type: ignore[no-un
                 codes[i] = places[i] + 1
 
 
-@kernel
+@step
 def find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.leaves (OUT) of the first n_rows rows in the trees first..last, and 0 in what is left of TREES trees."""
     room = tile.leaves.shape[1]
@@ -100,7 +100,7 @@ def find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-de
         tile.leaves[t, :n_rows] = 0
 
 
-@kernel
+@step
 def fill_tables(trees, first, last, tables):  # type: ignore[no-untyped-def]
     """tables (OUT): what each leaf of the trees first..last adds; of what is left of TREES trees, nothing."""
     size, pitch = tables.shape[1] * tables.shape[2], tables.shape[2]
@@ -112,7 +112,7 @@ def fill_tables(trees, first, last, tables):  # type: ignore[no-untyped-def]
         tables[t, 0] = 0
 
 
-@kernel
+@step
 def add_says(n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.sums (IN/OUT) of the first rows += what their leaves in TREES trees add."""
     pitch, room = tile.sums.shape[1], tile.leaves.shape[1]
@@ -122,7 +122,7 @@ def add_says(n_rows, tile):  # type: ignore[no-untyped-def]
         add_leaves(sums, i * pitch, tables, sizes, leaves, i, room)
 
 
-@kernel
+@step
 def _add_block(trees, first, last, labels, n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.sums (IN/OUT) += what the trees first..last, TREES at most, say of the tile's rows."""
     find_leaves(trees, first, last, n_rows, tile)
@@ -164,7 +164,7 @@ def _fill_holes(n_rows, n_kept, tile):  # type: ignore[no-untyped-def]
             codes[into[k]] = codes[out_of[k]]
 
 
-@kernel
+@step
 def _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets):  # type: ignore[no-untyped-def]
     """Write the labels of settled rows and keep the others at the tile's front, if a sample says that it is worth it;
     returns how many there are then."""

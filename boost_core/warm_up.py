@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import MaybeSparse
+from boost_core.algorithms.base import MaybeSparse, channels_of
 from boost_core.binning import make_binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS
 from boost_core.collective import Alone, Collective, Integers
@@ -89,8 +89,9 @@ def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None =
         algorithm = ALGORITHMS[choice.name](problem_of(data, config, collective, team), choice.parameters)
         if isinstance(algorithm, MaybeSparse) and algorithm.sparse:
             return
-        gains = _made_up(data.train, algorithm.n_columns)
-        sums = collective.sum(gains.values[:, : algorithm.n_columns + 1].sum(axis=0, dtype=np.int64))
+        n_channels = channels_of(algorithm)
+        gains = _made_up(data.train, n_channels)
+        sums = collective.sum(gains.values[:, : n_channels + 1].sum(axis=0, dtype=np.int64))
         grower = Grower(data.train, data.binning, collective, team)
         WEAK_LEARNERS[config.weak_learner.name](grower, config.weak_learner.parameters).fit(gains, sums)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
+from tests.calling import called
 
 UNIT = 2.0**-20  # scores and alphas are integers in this unit
 GAIN_BITS = 30
@@ -378,7 +379,7 @@ def gain_matrix(scores: Matrix, labels: Rows, counts: tuple[int, ...], options: 
     for row, signed in zip(exponents, Y, strict=True):
         weights.append(
             [
-                float(ieee_math.exp_units(float(exponent - shift)))
+                float(called(ieee_math.exp_units)(float(exponent - shift)))
                 * float(initial_weight(options, counts, column, y > 0))
                 for column, (exponent, y) in enumerate(zip(row, signed, strict=True))
             ]

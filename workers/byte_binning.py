@@ -6,7 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.binning import Floats
-from boost_core.byte_columns import ENTRIES, count, is_bytes, look_up, make_tables, mark, place, split
+from boost_core.byte_columns import (
+    ENTRIES,
+    ROOM,
+    count,
+    is_bytes,
+    look_up,
+    make_tables,
+    mark,
+    new_room,
+    place,
+    split,
+)
 from boost_core.collective import Collective
 from boost_core.team import Team
 from workers.raw_column import RawColumn
@@ -56,7 +67,7 @@ class ByteBlock:
 
         def part(start: int, stop: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):
-                split(seen, self._lowest, max_bins, start, stop, found, n_found)
+                split(seen, self._lowest, max_bins, start, stop, new_room(), found, n_found)
 
         self._team.over(len(seen), ENTRY_WORK * seen.size, part)
         return [row[:n] for row, n in zip(found, n_found.tolist(), strict=True)]
@@ -96,7 +107,7 @@ class ByteBlock:
 
         def part(start: int, stop: int) -> None:
             make_tables(flat, ends, self._lowest, start, stop, tables)
-            look_up(self._bins, self.columns, tables, start, stop)
+            look_up(self._bins, self.columns, tables, start, stop, np.empty(ROOM, np.uint8))
 
         self._team.over(len(self.columns), CELL_WORK * len(self.columns) * self._bins.shape[1], part)
 

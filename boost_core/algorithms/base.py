@@ -108,6 +108,25 @@ class Decoded(Protocol):
 
 
 @runtime_checkable
+class Channeled(Protocol):
+    """An algorithm whose gain matrix has another number of channels than it has score columns."""
+
+    @property
+    def n_channels(self) -> int:
+        """Of every gain matrix."""
+
+
+class _Columned(Protocol):
+    @property
+    def n_columns(self) -> int: ...
+
+
+def channels_of(algorithm: _Columned) -> int:
+    """The channels of an algorithm's gain matrices, or of its form's."""
+    return algorithm.n_channels if isinstance(algorithm, Channeled) else algorithm.n_columns
+
+
+@runtime_checkable
 class MaybeSparse(Protocol):
     """An algorithm that may keep its scores in lists of the pairs that are not 0 (sparse_scores.py)."""
 
@@ -172,14 +191,15 @@ class Algorithm(Protocol):
 class Pace(NamedTuple):
     """What kernels need to go from round to round by themselves (stretch.py).
 
-    filling: what share_out is given to make the next gains, once peaks are there; found: int64, what it leaves, of
-    which the sum of absolute gains, int64 [1], and the channels' sums are views; rule: a value of a type for which
-    step_units is implemented; told: the gains, of which only the last ones are in the matrix, from a copy of `found`;
-    passed: the steps of n rounds and ln loss after each, from what `found` was before the first one and after each,
-    [n + 1, ...], and the values of their weak learners, int64 [n].
+    filling: what share_out is given to make the next gains, once peaks are there, while held lives; found: int64,
+    what it leaves, of which the sum of absolute gains, int64 [1], and the channels' sums are views; rule: a value of a
+    type for which step_units is implemented; told: the gains, of which only the last ones are in the matrix, from a
+    copy of `found`; passed: the steps of n rounds and ln loss after each, from what `found` was before the first one
+    and after each, [n + 1, ...], and the values of their weak learners, int64 [n].
     """
 
     filling: tuple[Any, ...]
+    held: Any
     found: Integers
     total: Integers
     sums: Integers

@@ -68,7 +68,8 @@ class CDMCBoost(MarginDescent):
         n_rows = self._labels.shape[0]
         self._n_components = self.n_columns - 1
         self._component, self._skipped = 0, 0
-        self._slopes = new_gains(n_rows, 1, problem.copies)
+        self.n_channels = 1
+        self._slopes = new_gains(n_rows, self.n_channels, problem.copies)
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gradient's component whose turn it is; peaks: the greatest exponent over all members."""
@@ -91,7 +92,7 @@ class CDMCBoost(MarginDescent):
             return int(_project(self._values, self._labels, codes, kind, (start, stop), values))
 
         absolute = sum(self._team.over(n_rows, n_rows * self.n_columns, part))
-        return gains._replace(matrix=GainMatrix(values, 1, gains.matrix.scale, absolute))
+        return gains._replace(matrix=GainMatrix(values, self.n_channels, gains.matrix.scale, absolute))
 
     def line(self, fitted: Fitted) -> Line:
         """Outputs g Y[k,j]: votes g = +-1, or real g of at most 1."""

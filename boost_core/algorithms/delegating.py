@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from boost_core.algorithms.base import Gains, Integers, Step
+from boost_core.algorithms.base import Gains, Integers, Step, channels_of
 from boost_core.fitted import Fitted
 from boost_core.scores import Scores
 
@@ -32,7 +32,7 @@ class Delegating:
     def __init__(self, form: Form, error_factor: float | None) -> None:
         self._form = form
         self.ln_initial = form.ln_initial
-        self.n_columns = form.n_columns
+        self.n_columns, self.n_channels = form.n_columns, channels_of(form)
         self.error_factor = error_factor
 
     def peaks(self, scores: Scores) -> Integers:

@@ -65,7 +65,8 @@ class ExponentialOdds(ExponentialVotes):
 
     def __init__(self, targets: NDArray[np.int32], initial: InitialWeights, problem: Problem) -> None:
         super().__init__(targets, initial, problem)
-        self._pairs = new_gains(targets.shape[0], 2 * self.n_columns, problem.copies)
+        self.n_channels = 2 * self.n_columns
+        self._pairs = new_gains(targets.shape[0], self.n_channels, problem.copies)
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The weights of both signs; peaks: the greatest exponents over all members."""
@@ -73,7 +74,7 @@ class ExponentialOdds(ExponentialVotes):
         values, n_labels = votes.matrix.values, self.n_columns
         n_rows = values.shape[0]
         self._team.over(n_rows, n_rows * n_labels, lambda a, b: _part(values, n_labels, a, b, self._pairs))
-        matrix = GainMatrix(self._pairs, 2 * self.n_columns, votes.matrix.scale, votes.matrix.total_mass)
+        matrix = GainMatrix(self._pairs, self.n_channels, votes.matrix.scale, votes.matrix.total_mass)
         return votes._replace(matrix=matrix, sums=None)  # votes.sums are of other channels
 
     def outcomes(self, fitted: Fitted, gains: Gains) -> Integers:

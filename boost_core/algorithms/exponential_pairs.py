@@ -20,7 +20,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.sparse_pairs import SparsePairs
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 from boost_core.sparse_rule import keeps_sparse
@@ -79,7 +79,7 @@ def _fill(scores, labels, exponents, own_share, rows, values):  # type: ignore[n
     return absolute, total
 
 
-@kernel
+@step
 def _pairs_of(row, label, n_columns):  # type: ignore[no-untyped-def]
     """P_i: the sum of the absolute gains of a row's wrong labels."""
     total = np.int64(row[label])

@@ -58,6 +58,12 @@ def _fill(scores, sets, sizes, tables, shift, rows, values):  # type: ignore[no-
     return total
 
 
+@kernel
+def _shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
+    """shift_and_scale, for Python."""
+    return shift_and_scale(peaks, initial, limits)
+
+
 class SetVotes(ExponentialVotes):
     """ExponentialVotes for label sets; sets: uint8 [n_rows, K]."""
 
@@ -85,7 +91,7 @@ class SetVotes(ExponentialVotes):
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
-        shift, scale = map(int, shift_and_scale(peaks, self._initial_of(), self._limits))
+        shift, scale = map(int, _shift_and_scale(peaks, self._initial_of(), self._limits))
         tables = (np.ldexp(self._weights.by_size, scale), self._weights.by_label)
 
         def part(start: int, stop: int) -> int:
@@ -104,7 +110,8 @@ class SetOdds(ExponentialOdds, SetVotes):
 
     def __init__(self, sets: Sets, weights: SetWeights, problem: Problem) -> None:
         SetVotes.__init__(self, sets, weights, problem)
-        self._pairs = new_gains(sets.shape[0], 2 * self.n_columns, problem.copies)
+        self.n_channels = 2 * self.n_columns
+        self._pairs = new_gains(sets.shape[0], self.n_channels, problem.copies)
 
 
 class SetColumns(ExponentialColumns):

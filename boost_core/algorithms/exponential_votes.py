@@ -8,7 +8,7 @@ weights never underflow: what is tiny against the greatest weight rounds to a ga
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from boost_core import ieee_math
 from boost_core.algorithms.atanh_step import ATANH, atanh_step, atanh_steps
 from boost_core.algorithms.base import NO_OUTCOMES, Gains, Integers, Pace, Problem, Step
-from boost_core.crew import do_part, join_parts, share_out
+from boost_core.aligned import aligned_rows
+from boost_core.crew import Sharing, do_part, join_parts
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, add_lanes, gain_row, lanes_for, width_of
-from boost_core.jit import inner, kernel
+from boost_core.jit import bare_step, inner, kernel, step
 from boost_core.objective import implements
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import NO_PAIR, UNIT, Scores
@@ -43,22 +44,22 @@ class InitialWeights:
 
 
 @kernel
-def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no-untyped-def]
+def _peaks(scores, targets, start, stop, lowest, tile_of, wrong, own):  # type: ignore[no-untyped-def]
     """wrong, own (IN/OUT, [c], of the scores' type): greatest F a label where Y = -1, greatest -F where Y = +1.
 
-    lowest: below any score. Maxima are taken cell by cell of a tile, in flat loops, and over its rows at the end.
+    lowest: below any score. Maxima are taken cell by cell of a tile, in flat loops, and over its rows at the end;
+    tile_of: room for two, [2, TILE_ROWS * c], of which the second one is `lowest`.
     """
     n_columns = scores.shape[1]
     flat = scores.reshape(-1)
-    cells = np.empty(TILE_ROWS * n_columns, scores.dtype)
-    greatest = np.full(TILE_ROWS * n_columns, lowest, scores.dtype)
+    cells, greatest = tile_of[0], tile_of[1]
     for tile in range(start, stop, TILE_ROWS):
         n_rows = min(TILE_ROWS, stop - tile)
         part = flat[tile * n_columns : (tile + n_rows) * n_columns]
         for k in range(part.shape[0]):
             cells[k] = part[k]
         for i in range(n_rows):
-            target = targets[tile + i]
+            target = np.int64(targets[tile + i])
             if target >= 0:
                 own[target] = max(own[target], -cells[i * n_columns + target])
                 cells[i * n_columns + target] = lowest
@@ -68,7 +69,7 @@ def _peaks(scores, targets, start, stop, lowest, wrong, own):  # type: ignore[no
         wrong[k % n_columns] = max(wrong[k % n_columns], greatest[k])
 
 
-@kernel
+@step
 def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
     """The greatest of the greatest exponents, and the scale of weights that are relative to it (scale_for).
 
@@ -84,32 +85,69 @@ def shift_and_scale(peaks, initial, limits):  # type: ignore[no-untyped-def]
     return shift, scale_within(largest, limits)
 
 
-@kernel
-def _fill(scores, targets, weights, shift, rows, values, lanes, sums):  # type: ignore[no-untyped-def]
-    """values (OUT): gains of rows[0]..rows[1]; sums (OUT, int64 [n_padded]): of these rows; weights float64 [2, c]
-    (negative, positive) times 2**scale. Returns the sum of absolute gains.
+class _Room(NamedTuple):
+    """Of a thread, the first axis: what _fill needs for a tile, in lines of the cache of its own. weights
+    [2 * c]: negative and positive ones, times 2**scale; negative [TILE_ROWS * c]: the first ones, of each row;
+    positive, own, own_gains [TILE_ROWS]: of own labels; gains [TILE_ROWS * n_padded]; apart [SUMMED_APART * n_padded],
+    sums [n_padded]: of rows in turns, and of all."""
+
+    weights: Floats
+    negative: Floats
+    positive: Floats
+    own: NDArray[np.integer]
+    own_gains: NDArray[np.int32]
+    gains: NDArray[np.int32]
+    apart: Integers
+    sums: Integers
+
+
+def _new_room(n_threads: int, n_columns: int, n_padded: int, scores: np.dtype[np.integer]) -> _Room:
+    """For scores of a type."""
+    return _Room(
+        weights=aligned_rows(n_threads, 2 * n_columns, np.float64),
+        negative=aligned_rows(n_threads, TILE_ROWS * n_columns, np.float64),
+        positive=aligned_rows(n_threads, TILE_ROWS, np.float64),
+        own=aligned_rows(n_threads, TILE_ROWS, scores),
+        own_gains=aligned_rows(n_threads, TILE_ROWS, np.int32),
+        gains=aligned_rows(n_threads, TILE_ROWS * n_padded, np.int32),
+        apart=aligned_rows(n_threads, SUMMED_APART * n_padded, np.int64),
+        sums=aligned_rows(n_threads, n_padded, np.int64),
+    )
+
+
+@bare_step
+def _fill(task, thread, shift, start, end):  # type: ignore[no-untyped-def]
+    """task.values (OUT): gains of rows start..end; sums of the thread's room (OUT): of these rows. Returns the sum of
+    absolute gains.
 
     A tile's gains are computed in one go, since rows of few labels would leave most vector lanes empty; every label is
     first taken for a wrong one, without branches, and the own label's entry is put right. Its sums are taken a tile
     later: still in the near caches, no longer on the way to them. Numbers of rows index as unsigned ones (cut.divide).
     """
-    n_columns, n_padded = scores.shape[1], values.shape[1]
-    flat, out = scores.reshape(-1), values.reshape(-1)
-    negative = np.empty((TILE_ROWS, n_columns))  # of every cell of a tile
+    scores, targets, lanes, room = task.scores, task.targets, task.lanes, task.room
+    n_columns, n_padded = scores.shape[1], task.values.shape[1]
+    flat, out, weights, gains = scores.reshape(-1), task.values.reshape(-1), room.weights[thread], room.gains[thread]
+    negative, positive, own, own_gains = (
+        room.negative[thread],
+        room.positive[thread],
+        room.own[thread],
+        room.own_gains[thread],
+    )
+    apart, sums = room.apart[thread], room.sums[thread]
     for k in range(TILE_ROWS):
         for c in range(n_columns):
-            negative[k, c] = weights[0, c]
-    gains = np.empty((TILE_ROWS - 1) * n_columns + n_padded, np.int32)  # of the last row, too, all lanes are read
-    own, positive, own_gains = np.empty(TILE_ROWS, scores.dtype), np.empty(TILE_ROWS), np.empty(TILE_ROWS, np.int32)
-    apart = np.zeros(SUMMED_APART * n_padded, np.int64)
-    own_total, summed = np.int64(0), rows[0]
-    for tile in range(rows[0], rows[1], TILE_ROWS):
-        stop = min(tile + TILE_ROWS, rows[1])
+            negative[k * n_columns + c] = weights[c]
+    for k in range(SUMMED_APART * n_padded):
+        apart[k] = 0
+    own_total, summed = np.int64(0), start
+    for tile in range(start, end, TILE_ROWS):
+        stop = min(tile + TILE_ROWS, end)
         # a positive exponent, or more than int32 holds, can only be the own label's
-        weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative.reshape(-1), gains)
+        weigh_scores(flat, tile * n_columns, (stop - tile) * n_columns, shift, negative, gains)
         for k in range(stop - tile):
-            target = np.uint64(max(targets[np.uint64(tile + k)], 0))
-            own[k], positive[k] = -scores[np.uint64(tile + k), target], weights[1, target]
+            own_label = np.int64(targets[np.uint64(tile + k)])
+            target = np.uint64(own_label if own_label >= 0 else 0)
+            own[k], positive[k] = -scores[np.uint64(tile + k), target], weights[np.uint64(n_columns + target)]
         weigh_scores(own, 0, stop - tile, shift, positive, own_gains)
         for k in range(stop - tile):
             row, target = (tile + k) * n_padded, targets[np.uint64(tile + k)]
@@ -120,7 +158,7 @@ def _fill(scores, targets, weights, shift, rows, values, lanes, sums):  # type: 
                 own_total += gain
         _sum_up(out, summed, tile, lanes, apart)
         summed = tile
-    _sum_up(out, summed, rows[1], lanes, apart)
+    _sum_up(out, summed, end, lanes, apart)
     total = 2 * own_total  # wrong labels' gains are negative
     for c in range(n_padded):
         sums[c] = 0
@@ -149,22 +187,22 @@ class _Fill(NamedTuple):
     limits: ScaleLimits
     values: NDArray[np.signedinteger]
     lanes: Lanes
+    room: _Room
     found: Integers
 
 
 @implements(do_part, _Fill)
-def _fill_part(task, block, start, stop):  # type: ignore[no-untyped-def]
-    values, found = task.values, task.found
+def _fill_part(task, block, thread, start, stop):  # type: ignore[no-untyped-def]
+    found, weights, sums = task.found, task.room.weights[thread], task.room.sums[thread]
     # in every block again, which takes less than to call another kernel for it
     shift, scale = shift_and_scale(task.peaks, task.initial, task.limits)
-    weights, unit = np.empty(task.initial.shape), math.ldexp(1.0, scale)
+    unit, n_columns = math.ldexp(1.0, scale), task.initial.shape[1]
     for sign in range(2):
-        for c in range(weights.shape[1]):
-            weights[sign, c] = task.initial[sign, c] * unit
+        for c in range(n_columns):
+            weights[sign * n_columns + c] = task.initial[sign, c] * unit
     found[block, SHIFT], found[block, SCALE] = shift, scale
-    sums = np.empty(values.shape[1], np.int64)  # rows of `found` share cache lines, which threads would fight for
-    found[block, TOTAL] = _fill(task.scores, task.targets, weights, shift, (start, stop), values, task.lanes, sums)
-    for c in range(sums.shape[0]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
+    found[block, TOTAL] = _fill(task, thread, shift, start, stop)
+    for c in range(task.values.shape[1]):  # assigning arrays compiles a check of their shapes, with its messages: 1.5 s
         found[block, SUMS + c] = sums[c]
 
 
@@ -204,6 +242,7 @@ class ExponentialVotes:
         self._reading = reading
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._lanes, self._work = lanes_for(self._values.shape[1]), n_rows * self.n_columns
+        self._room: _Room | None = None
         self._found = np.empty((self._team.blocks(n_rows, self._work), SUMS + self._values.shape[1]), np.int64)
 
     def peaks(self, scores: Scores) -> Integers:
@@ -216,8 +255,8 @@ class ExponentialVotes:
         lowest = dtype.type(np.iinfo(dtype).min)  # scores keep away from it (scores.py)
 
         def part(start: int, stop: int) -> Integers:
-            peaks = np.full((2, self.n_columns), lowest, dtype)
-            _peaks(scores.values, self._targets, start, stop, lowest, peaks[0], peaks[1])
+            peaks, room = (np.full((2, n * self.n_columns), lowest, dtype) for n in (1, TILE_ROWS))
+            _peaks(scores.values, self._targets, start, stop, lowest, room, peaks[0], peaks[1])
             return np.where(peaks == lowest, NO_PAIR, peaks.astype(np.int64))
 
         n_rows = self._targets.shape[0]
@@ -226,18 +265,30 @@ class ExponentialVotes:
 
     def gains(self, scores: Scores, peaks: Integers) -> Gains:
         """The gain matrix; peaks: the greatest exponents over all members."""
-        share_out(*self._filling(scores, peaks))
+        self._team.share(*self._filling(scores, peaks))
         found = self._found[0]
         if self._copies is None:
             return self._told(found)
         shift, scale, total = found[:SUMS].tolist()
         return self._weighed(scale, shift, total)
 
-    def _filling(self, scores: Scores, peaks: Integers) -> tuple[Any, ...]:
-        """What share_out is given."""
-        values, initial, found = self._values, self._initial, self._found
-        task = _Fill(scores.values, self._targets, peaks, initial, self._limits, values, self._lanes, found)
-        return self._team.sharing(task, values.shape[0], self._work)
+    def _filling(self, scores: Scores, peaks: Integers) -> tuple[_Fill, int, int]:
+        """What Team.share is given."""
+        values, found, kind = self._values, self._found, scores.values.dtype
+        if self._room is None or self._room.own.dtype != kind:
+            self._room = _new_room(self._team.threads, self.n_columns, values.shape[1], kind)
+        task = _Fill(
+            scores=scores.values,
+            targets=self._targets,
+            peaks=peaks,
+            initial=self._initial,
+            limits=self._limits,
+            values=values,
+            lanes=self._lanes,
+            room=self._room,
+            found=found,
+        )
+        return task, values.shape[0], self._work
 
     def _told(self, found: Integers) -> Gains:
         """The gains of which _Fill found this."""
@@ -249,9 +300,10 @@ class ExponentialVotes:
         """See algorithms.base.Paced."""
         if self._copies is not None or self._reading is not Reading.TOGETHER:
             return None
-        found, filling = self._found[0], self._filling(scores, peaks)
+        found, sharing, given = self._found[0], Sharing(), self._filling(scores, peaks)
+        filling = self._team.sharing(sharing, *given)
         sums = found[SUMS : SUMS + self.n_columns + 1]
-        return Pace(filling, found, found[TOTAL:SUMS], sums, ATANH, self._told, self._passed)
+        return Pace(filling, (sharing, given), found, found[TOTAL:SUMS], sums, ATANH, self._told, self._passed)
 
     def _passed(self, found: Integers, values: Integers) -> tuple[list[Step], list[float]]:
         """See Pace."""

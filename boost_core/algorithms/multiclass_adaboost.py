@@ -23,7 +23,7 @@ from boost_core.algorithms.sparse_draws import accumulate, draw_pairs
 from boost_core.draws import draw, stream
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
 from boost_core.scores import Scores
@@ -33,7 +33,7 @@ from boost_core.sparse_scores import as_sparse
 SAMPLES_A_ROW = 4  # default of sample_rows
 
 
-@kernel
+@step
 def _cover(values, label, n_columns, use_max):  # type: ignore[no-untyped-def]
     """A row's c: its greatest E, or the sum of them (values: the row's gains)."""
     if not use_max:
@@ -77,7 +77,7 @@ def _sample(start, n_draws, total, spans, bounds, gains, use_max, counts):  # ty
     return drawn
 
 
-@kernel
+@step
 def _label(values, own, n_columns, use_max, rest):  # type: ignore[no-untyped-def]
     """The label in whose part of the row's K c the integer rest falls."""
     cover = _cover(values, own, n_columns, use_max)

@@ -16,13 +16,13 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import LN2, NO_ROW
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 from boost_core.label_sets import ranked_mass
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
 
-@kernel
+@step
 def _extremes(scores, sets, i, found):  # type: ignore[no-untyped-def]
     """found (OUT, int64 [3]): the least score of a label, the greatest of the others, and how many labels there are."""
     found[0], found[1], found[2] = np.int64(1) << 62, NO_ROW, 0

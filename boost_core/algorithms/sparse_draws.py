@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.draws import draw
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, kernel, step
 from boost_core.sparse_gains import Entries, SparseGains, hot_places
 from boost_core.team import Team
 
@@ -66,7 +66,7 @@ def _among_untouched(rest, first, stop, each):  # type: ignore[no-untyped-def]
     return np.int64(-1), rest - whole
 
 
-@kernel
+@step
 def drawn_label(weights, i, cover, rest):  # type: ignore[no-untyped-def]
     """The label in whose part of row i's K c the integer rest falls; cover: c."""
     hot, own = weights.hot, np.int64(weights.labels[i])

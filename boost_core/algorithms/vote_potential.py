@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.jit import kernel
+from boost_core.jit import kernel, step
 
 
 def log_factorials(n: int) -> NDArray[np.float64]:
@@ -23,7 +23,7 @@ def log_factorials(n: int) -> NDArray[np.float64]:
     return np.cumsum([0.0, *(float(ieee_math.log(float(k))) for k in range(1, n + 1))])
 
 
-@kernel
+@step
 def _multiply(x, y, out):  # type: ignore[no-untyped-def]
     """out (OUT): product of two polynomials, cut off at its degree."""
     out[:] = 0.0
@@ -33,7 +33,7 @@ def _multiply(x, y, out):  # type: ignore[no-untyped-def]
                 out[i + j] += x[i] * y[j]
 
 
-@kernel
+@step
 def _times_power(product, factor, exponent, scratch):  # type: ignore[no-untyped-def]
     """product (IN/OUT) *= factor ** exponent; factor is used up."""
     while exponent > 0:
@@ -46,7 +46,7 @@ def _times_power(product, factor, exponent, scratch):  # type: ignore[no-untyped
             factor[:] = scratch
 
 
-@kernel
+@step
 def _kept(u, right, rest, log_factorial):  # type: ignore[no-untyped-def]
     """R(rest, right) for trails u (int64 [K - 1], ascending)."""
     if u[0] + right - 1 < 0:

@@ -14,7 +14,7 @@ from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import cut_value, implements, set_leaves, set_root
 from boost_core.tree import Tree
@@ -36,7 +36,7 @@ def _worth(total, n_rows, unit):  # type: ignore[no-untyped-def]
     return np.int64(np.rint(np.float64(total) * (mean / unit)))
 
 
-@kernel
+@step
 def _set_leaf(objective, sums, payload):  # type: ignore[no-untyped-def]
     """The worth of a leaf; payload: OUT, the words of S and of n."""
     for place in range(2):

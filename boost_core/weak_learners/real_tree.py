@@ -18,7 +18,7 @@ from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 from boost_core.parameters import Parameter
@@ -42,7 +42,7 @@ def _gain(plus, minus):  # type: ignore[no-untyped-def]
     return max(plus + minus - np.int64(np.rint(left_over)), np.int64(0))
 
 
-@kernel
+@step
 def leaf_value(plus, minus, smoothing):  # type: ignore[no-untyped-def]
     """A leaf's value for a label in score units."""
     odds = ieee_math.log(max(np.float64(plus) + smoothing, NOTHING))
@@ -51,7 +51,7 @@ def leaf_value(plus, minus, smoothing):  # type: ignore[no-untyped-def]
     return np.int32(ieee_math.round_half_even(value * (1 << SCORE_UNITS)))
 
 
-@kernel
+@step
 def _set_leaf(objective, sums, n_channels, payload):  # type: ignore[no-untyped-def]
     """The worth of a leaf; payload: OUT."""
     n_labels = n_channels // 2

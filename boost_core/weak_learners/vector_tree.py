@@ -18,7 +18,7 @@ from boost_core.cut import Integers
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
-from boost_core.jit import inner, kernel
+from boost_core.jit import inner, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import cut_value, implements, needs_no_count, set_leaves, set_root
 from boost_core.parameters import Parameter
@@ -38,7 +38,7 @@ def _worth(total):  # type: ignore[no-untyped-def]
     return np.int64(np.rint(np.sqrt(total)))
 
 
-@kernel
+@step
 def _set_leaf(sums, n_channels, payload):  # type: ignore[no-untyped-def]
     """The worth of a leaf; payload: OUT, its outputs in score units."""
     total = 0.0

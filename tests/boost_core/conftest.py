@@ -19,5 +19,4 @@ def kernels_of_tests_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that hand tasks of their own to the crew: a cache that names a type of the tests cannot be read by a
     program that does not find them, as `edgewise` is."""
     if not JIT_DISABLED:
-        for kernel in (crew.share_out, crew._do_blocks):
-            monkeypatch.setattr(kernel, "_cache", NullCache())
+        monkeypatch.setattr(crew._do_part, "_cache", NullCache())

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from boost_core.histogram import add_rows
+from boost_core.histogram import add_gains, add_rows
 from boost_core.intrinsics import LANE, lanes_for
 from boost_core.jit import JIT_DISABLED
 from tests.builders import ROOT
@@ -41,13 +41,13 @@ def for_aarch64(code: str) -> str:
 
 
 def histogram_assembly() -> str:
-    """Of `add_rows` itself, without its wrapper for Python. Asks for a process in which it was not compiled before."""
+    """Of `add_gains` alone. Asks for a process in which it was not compiled before."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     lanes = lanes_for(CHANNELS)
     rows, gains, totals = np.zeros(0, np.int32), np.zeros(CHANNELS, np.int32), np.zeros(6 * CHANNELS, np.int64)
     add_rows(np.zeros((5, 3), np.uint8), rows, (gains, CHANNELS), np.arange(6), np.arange(5), lanes, totals, False)
-    [code] = add_rows.inspect_llvm().values()
+    [code] = add_gains.inspect_llvm().values()
     assembly = for_aarch64(code)
     return assembly.split(".Lfunc_end0:")[0]
 

@@ -147,7 +147,7 @@ def test_growth_is_compiled_once_for_any_number_of_channels():
     for n_classes in (3, 4, 9):
         train_alone(bin_table(make_table(60, 2, n_classes, seed=1)), config_for(Options(max_leaves=4, free=True), 2))
         grown.append(len(lone_growth.grow.signatures))
-        summed.append(len(leaf_sums.call.signatures))
+        summed.append(len(leaf_sums._sum_up.signatures))
     assert len(set(grown)) == 1
     assert summed[-1] > 1
 
@@ -286,7 +286,7 @@ def test_each_thread_has_blocks_of_whole_passes(eager_threads: None, n_channels:
         grower = growth.Grower(Shard(codes.codes, np.zeros(20, np.int32), ((0, 20),)), codes.binning, Alone(), some)
         given = grower.growing(growing, matrix, matrix.sums(some))
     assert given is not None
-    begins, together = given.given[3][:, 0].tolist(), growth.features_a_pass(n_channels + 1)
+    begins, together = given.blocks.edges[:, 0].tolist(), growth.features_a_pass(n_channels + 1)
     assert begins[0] == 0
     assert begins[-1] == n_features
     assert len(begins) - 1 <= growth.BLOCKS_A_THREAD * threads
@@ -305,7 +305,7 @@ def test_a_table_without_cuts_has_one_block(eager_threads: None):
         given = grower.growing(Growth(Votes(True), 4, 4), matrix, matrix.sums(some))
         tree = grower.grow(Votes(True), matrix, matrix.sums(some), 4, 4)
     assert given is not None
-    assert given.given[3].tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert given.blocks.edges.tolist() == [[0, 0, 0], [0, 0, 0]]
     assert len(tree.nodes) == 0
     assert tree.leaf_of_row.tolist() == [0] * 20
 

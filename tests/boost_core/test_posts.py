@@ -29,7 +29,7 @@ class Meeting(NamedTuple):
 
 
 @implements(do_part, Meeting)
-def _meet(task, block, start, stop):  # type: ignore[no-untyped-def]
+def _meet(task, block, thread, start, stop):  # type: ignore[no-untyped-def]
     exchange(task.begun, block, 1)
     here = 0
     for _ in range(LONG):

@@ -19,6 +19,7 @@ from boost_core.scores import predicted_classes
 from boost_core.settling import Bounds, make_bounds
 from boost_core.tiles import REST, TILE_ROWS
 from tests.builders import bin_table, make_table, train_alone
+from tests.calling import called
 from tests.forests import KINDS, N_FEATURES, VALUES, decoding_of, random_forest
 
 
@@ -133,7 +134,7 @@ def test_those_that_stay_go_on_with_their_own_codes_and_sums(kind: tuple[Speech,
     sums = np.full((len(rows), compact.pitch), -(1 << 30), np.int32)
     sums[:, : compact.n_columns] = prediction.walked_scores(first, rows, 1)
     settled = np.zeros(len(rows), np.uint8)
-    n_settled = settling.mark_settled(sums, len(rows), 1, compact.n_columns, only, 0, settled)
+    n_settled = called(settling.mark_settled)(sums, len(rows), 1, compact.n_columns, only, 0, settled)
     assert len(rows) // 20 < n_settled < len(rows)
     classes, sets = prediction.settled_labels(compact, only, rows, 1)
     left, stayed = walked_labels(forest, rows), walked_labels(heavy, rows)
@@ -180,7 +181,7 @@ def test_rows_leave_where_that_is_worth_it(by_columns: bool):
         for n_settled in (0, 1, 64, 128, 500, 1024):
             share = n_settled / 1024
             worth = share * left > settling.MARGIN * (look + move * share * (1 - share))
-            assert settling.worth_leaving(1024, n_settled, bounds, place) == worth
+            assert called(settling.worth_leaving)(1024, n_settled, bounds, place) == worth
 
 
 def answers(n_first: int, first: int, n_then: int, then: int) -> Forest:
@@ -207,7 +208,7 @@ def test_a_lead_that_the_rest_can_just_catch_up_with(first: int, then: int, more
     sums[0, first] = 3 * 48
     settled, look = np.zeros(1, np.uint8), int(np.searchsorted(bounds.stops, 48))
     # Where the rest makes it level nothing is settled, whichever class would win the tie.
-    assert settling.mark_settled(sums, 1, 1, 4, bounds, look, settled) == (more < 0)
+    assert called(settling.mark_settled)(sums, 1, 1, 4, bounds, look, settled) == (more < 0)
 
 
 @pytest.mark.parametrize("seed", range(8))

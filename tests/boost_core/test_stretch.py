@@ -11,9 +11,8 @@ import pytest
 from boost_core import scores, stretch
 from boost_core.catalogue import resolve_config
 from boost_core.collective import Alone
-from boost_core.jit import JIT_DISABLED, kernel
+from boost_core.jit import JIT_DISABLED
 from boost_core.model import SCORE_UNITS
-from boost_core.native_calls import address_of
 from boost_core.records import RoundRecord, Silent, StopReason
 from boost_core.start import ModelSoFar, Start
 from boost_core.team import Team
@@ -215,16 +214,3 @@ def test_validation_rows_are_the_loops(team: Team):
     waiting = Waiting()
     run(waiting, team, 3, data)
     assert waiting.sizes == []
-
-
-@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
-def test_an_address_is_that_of_arguments_of_these_types():
-    @kernel
-    def add(numbers, number):  # type: ignore[no-untyped-def]
-        numbers[0] += number
-
-    given = np.zeros(1, np.int64), 3
-    assert address_of(add, given) is None
-    add(*given)
-    assert address_of(add, given) > 0
-    assert address_of(add, (given[0], 3.0)) is None

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from functools import partial
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from boost_core import placement, team
 from boost_core.crew import do_part, join_parts
+from boost_core.jit import JIT_DISABLED
 from boost_core.objective import implements
 from boost_core.team import Rehearsal, Team
 
@@ -99,7 +101,7 @@ class Square(NamedTuple):
 
 
 @implements(do_part, Square)
-def _square(task, block, start, stop):  # type: ignore[no-untyped-def]
+def _square(task, block, thread, start, stop):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         task.squares[i] += i * i
         task.blocks[i] = block
@@ -122,6 +124,17 @@ def test_a_task_is_done_once_everywhere(threads: int, size: int):
             assert task.calls.tolist() == [20]
             assert task.squares.tolist() == [20 * i * i for i in range(size)]
             assert len(set(task.blocks.tolist())) == (min(crew.blocks(size, work), size))
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="a call without compilation holds what it is given")
+def test_what_was_shared_is_not_held():
+    """A number for each row of a round, while those of the next one are found."""
+    with Team(1) as crew:
+        squares = np.zeros(9, np.int64)
+        gone = weakref.ref(squares)
+        crew.share(Square(squares, np.zeros(9, np.int64), np.zeros(1, np.int64)), 9, 0)
+        del squares
+        assert gone() is None
 
 
 def test_a_rehearsal_does_both_parts():

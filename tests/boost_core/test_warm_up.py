@@ -6,19 +6,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import pytest
 from numba.core.registry import CPUDispatcher
 
 from boost_core import gang_growth, jit
+from boost_core.algorithms.base import channels_of
 from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
 from boost_core.growth import Grower
 from boost_core.records import Silent
-from boost_core.team import Rehearsal
+from boost_core.team import Rehearsal, Team
 from boost_core.training import TrainingResult, train
 from boost_core.tree import Tree
 from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
@@ -54,6 +56,27 @@ def test_weak_learners_warm_up_by_themselves(kind: WarmUp, monkeypatch: pytest.M
     tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
     warm_up_growth(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
     assert [len(each.nodes) > 0 for each in grown] == [True]
+
+
+def test_gains_made_up_have_the_channels_of_the_algorithm():
+    """Else a child compiles histograms that nobody needs, and the member those that are needed, later and alone."""
+    told: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for config in combinations(4):
+        algorithm, key = ALGORITHMS[config.algorithm.name], (config.algorithm.name, config.weak_learner.name)
+        seen, made = told.setdefault(key, set()), algorithm.gains
+
+        def gains(self: Any, *given: Any, seen: Any = seen, made: Any = made) -> Any:
+            found = made(self, *given)
+            seen.add((channels_of(self), found.matrix.n_channels))
+            return found
+
+        with mock.patch.object(algorithm, "gains", gains), Team(1) as alone:
+            train(member_data(bin_table(make_table(40, 3, 4, seed=1))), config, Alone(), Silent(), alone)
+    assert told["adaboost_mh", "real_tree"] == {(8, 8)}
+    assert told["cd_mcboost", "stump"] == {(1, 1)}
+    assert told["adaboost_mh", "real_tree"] == {(8, 8)}
+    assert told["cd_mcboost", "stump"] == {(1, 1)}
+    assert {key: seen for key, seen in told.items() if len(seen) != 1 or len(set(min(seen))) != 1} == {}
 
 
 def test_what_waits_for_weak_learners_is_called_before_each():

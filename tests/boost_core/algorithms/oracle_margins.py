@@ -24,6 +24,7 @@ from tests.boost_core.algorithms.oracle_trees import (
     VoteVectors,
     limits_of,
 )
+from tests.calling import called
 
 Outputs = list[list[float]]  # of each leaf for each kind of classes
 HALF = 0.5 * UNIT
@@ -98,7 +99,7 @@ def logistic(margins: Sequence[float], own: int) -> tuple[float, list[float], li
     for weight in weights:
         total += weight
     rest = exp(lowest)
-    loss = float(ieee_math.log1p(total)) if lowest == 0 else log(rest + total) - lowest
+    loss = float(called(ieee_math.log1p)(total)) if lowest == 0 else log(rest + total) - lowest
     shares = [weight / (rest + total) for weight in weights]
     return loss, shares, shares
 

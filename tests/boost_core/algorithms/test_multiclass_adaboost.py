@@ -20,6 +20,7 @@ from tests.boost_core.algorithms.single_label_runs import (
     tables,
     train_alone,
 )
+from tests.calling import called
 
 RESAMPLE = {"name": "multiclass_adaboost", "sampling": "resample"}
 
@@ -96,7 +97,7 @@ def test_a_few_rounds_of_resampling_learn_a_separable_table():
 @pytest.mark.parametrize(("use_max", "parts"), [(True, [5, 1, 0]), (False, [6, 2, 1])])
 def test_every_integer_of_a_row_belongs_to_the_label_whose_part_it_is_in(use_max: bool, parts: list[int]):
     """P = 3, E = (., 1, 2): the true label's part is P + c, the others' c - E, with c = 2 or 3."""
-    found = [_label(np.array([3, -1, -2], np.int32), 0, 3, use_max, rest) for rest in range(sum(parts))]
+    found = [called(_label)(np.array([3, -1, -2], np.int32), 0, 3, use_max, rest) for rest in range(sum(parts))]
     assert found == [label for label, part in enumerate(parts) for _ in range(part)]
 
 

@@ -13,6 +13,7 @@ from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import lanes_for, width_for
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
+from tests.calling import called
 
 SIZES = st.lists(st.integers(2, 300), min_size=1, max_size=30)
 
@@ -55,7 +56,7 @@ def test_sums_are_those_of_each_feature_by_itself(n_channels: int, n_sums: int, 
     add_rows(case.codes, rows, flat, starts, features, lanes, expected, False)
     add_rows(case.codes, rows, flat, starts, np.setdiff1d(features, made.features), lanes, found, False)
     for span in ((0, 1), (1, 3)):
-        add_bundled(rows, flat, made, span, lanes, starts, joint, found)
+        called(add_bundled)(rows, flat, made, span, lanes, starts, joint, found)
     assert found.tolist() == expected.tolist()
     assert not joint.any()
 

@@ -35,12 +35,12 @@ def test_thresholds_and_bins_are_those_of_floats(columns: Columns, max_bins: int
     sample = np.arange(1, 10_000, 3)
     byte_columns.count(rows, numbers, sample, 0, n, counts)
     thresholds, found = np.empty((n, max_bins)), np.empty(n, np.int64)
-    byte_columns.split(counts, lowest, max_bins, 0, n, thresholds, found)
+    byte_columns.split(counts, lowest, max_bins, 0, n, byte_columns.new_room(), thresholds, found)
     wanted = [quantiles_of(tally_of(column[sample].astype(np.float64)), max_bins) for column in columns]
     assert [row[:m].tolist() for row, m in zip(thresholds, found, strict=True)] == [each.tolist() for each in wanted]
     ends, tables = np.cumsum([0, *map(len, wanted)]), np.empty((n, byte_columns.ENTRIES), np.uint8)
     byte_columns.make_tables(np.concatenate(wanted), ends, lowest, 0, n, tables)
-    byte_columns.look_up(rows, numbers, tables, 0, n)
+    byte_columns.look_up(rows, numbers, tables, 0, n, np.empty(byte_columns.ROOM, np.uint8))
     for row, column, each in zip(rows, columns, wanted, strict=True):
         codes = np.empty(10_000, np.uint8)
         bin_column(column.astype(np.float64), each, codes)
@@ -80,6 +80,6 @@ def test_any_table_is_looked_up(name: str) -> None:
     values = np.random.default_rng(1).integers(0, 256, byte_columns.TILE + 33).astype(np.uint8)
     values[: byte_columns.ENTRIES] = np.arange(byte_columns.ENTRIES)
     rows = np.stack([values, values])
-    byte_columns.look_up(rows, np.array([1]), table[np.newaxis], 0, 1)
+    byte_columns.look_up(rows, np.array([1]), table[np.newaxis], 0, 1, np.empty(byte_columns.ROOM, np.uint8))
     assert rows[0].tolist() == values.tolist()
     assert rows[1].tolist() == table[values].tolist()

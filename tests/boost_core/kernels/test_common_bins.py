@@ -9,6 +9,7 @@ from boost_core.common_bins import BLOCK_SUMS, SAMPLED, CommonBins, add_uncommon
 from boost_core.histogram import TILE_CHANNELS, add_rows
 from boost_core.intrinsics import lanes_for, width_for
 from tests.builders import BinnedCodes, random_codes
+from tests.calling import called
 
 SIZES = [(9, False), (200, True), (1, False), (0, True), (30, False), (3, False), (1, True), (250, False), (5, True)]
 
@@ -36,7 +37,7 @@ def test_sums_are_those_of_all_rows(n_rows: int, n_sums: int, share: float, gain
     starts, fours = case.binning.bin_start, np.array([[0, 1, 2, 4], [5, 7, 8, 9]])
     expected, found = (np.full(starts[-1] * width, 7, np.int64) for _ in range(2))
     add_rows(case.codes, rows, (gains, pitch), starts, fours.reshape(-1), lanes, expected, True)
-    add_uncommon(case.codes, rows, (gains, pitch), starts, fours, CommonBins(case.codes).common, lanes, found)
+    called(add_uncommon)(case.codes, rows, (gains, pitch), starts, fours, CommonBins(case.codes).common, lanes, found)
     assert found.tolist() == expected.tolist()
 
 
@@ -52,7 +53,9 @@ def test_many_rows_and_fours_in_tiles_and_blocks():
     rows, features = np.arange(codes.shape[1], dtype=np.int32), np.arange(len(codes))
     expected, found = (np.empty(starts[-1] * width, np.int64) for _ in range(2))
     add_rows(codes, rows, (gains, width), starts, features, lanes, expected, True)
-    add_uncommon(codes, rows, (gains, width), starts, features.reshape(-1, 4), CommonBins(codes).common, lanes, found)
+    called(add_uncommon)(
+        codes, rows, (gains, width), starts, features.reshape(-1, 4), CommonBins(codes).common, lanes, found
+    )
     assert (found == expected).all()
 
 

@@ -39,6 +39,7 @@ from boost_core.weak_learners.vector_tree import Norms
 from boost_core.weak_learners.votes import Votes
 from tests import reference
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
+from tests.calling import called
 
 SEEDS = range(12)
 
@@ -89,7 +90,7 @@ def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlic
     room = np.empty(room_for_search(own.shape[1]), np.int64)
     search_all(Votes(free), own, sums, layout, np.arange(*slices.own), room, record[:RECORD_FIELDS])
     if record[VALUE] != NO_CUT:
-        left_sums(own, layout, record, record[RECORD_FIELDS:])
+        called(left_sums)(own, layout, record, record[RECORD_FIELDS:])
     return record
 
 
@@ -194,7 +195,7 @@ def test_partition_keeps_the_order_on_both_sides(seed: int):
         got = order.copy()
         missing_code = int(case.binning.n_thresholds[feature]) + 1
         how = (kind, last_left, missing_code, missing_left)
-        middle = partition(got, case.codes[feature], (start, stop), how, np.empty(n_rows, np.int32))
+        middle = called(partition)(got, case.codes[feature], (start, stop), how, np.empty(n_rows, np.int32))
         assert got[start:middle].tolist() == left
         assert got[middle:stop].tolist() == right
         assert got[:start].tolist() == order[:start].tolist()
@@ -212,10 +213,10 @@ def test_segments_divided_each_for_itself_join_to_one_partition(seed: int, n_par
         cut = (kind, last_left, int(case.binning.n_thresholds[feature]) + 1, missing_left)
         codes, segment = case.codes[feature], (int(bounds[0]), int(bounds[-1]))
         whole, got, scratch = order.copy(), order.copy(), np.empty(n_rows, np.int32)
-        wanted = partition(whole, codes, segment, cut, np.empty(n_rows, np.int32))
+        wanted = called(partition)(whole, codes, segment, cut, np.empty(n_rows, np.int32))
         spans = list(pairwise(bounds.tolist()))
-        sizes = np.array([divide(got, codes, (a, b), cut, scratch[a:b]) for a, b in spans], np.int64)
-        assert join_sides(got, bounds, sizes, scratch) == wanted
+        sizes = np.array([called(divide)(got, codes, (a, b), cut, scratch[a:b]) for a, b in spans], np.int64)
+        assert called(join_sides)(got, bounds, sizes, scratch) == wanted
         assert got.tolist() == whole.tolist()
 
 

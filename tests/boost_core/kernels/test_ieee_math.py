@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from boost_core import ieee_math
+from tests.calling import called
 
 ULPS = 2
 
@@ -33,17 +34,17 @@ def test_log1p_and_atan_are_within_five_units_in_the_last_place():
     for x in [*random.normal(size=400), *10 ** random.uniform(-12, 12, 400), 0.0, 1.0, -1.0, 1e300]:
         assert abs(float(ieee_math.atan(float(x))) - math.atan(x)) <= 5 * math.ulp(math.atan(x))
         size = abs(float(x))
-        assert abs(float(ieee_math.log1p(size)) - math.log1p(size)) <= 5 * math.ulp(math.log1p(size))
+        assert abs(float(called(ieee_math.log1p)(size)) - math.log1p(size)) <= 5 * math.ulp(math.log1p(size))
 
 
 def test_exp_of_score_units_is_finer_than_gains():
     """What a gain is rounded from, relative to the greatest weight: its grid is 2**-30."""
     random = np.random.default_rng(5)
     for units in [0, 1, 1 << 19, *random.integers(0, 1 << 20, 400), *random.integers(0, 60 << 20, 400)]:
-        got, wanted = float(ieee_math.exp_units(-float(units))), math.exp(-float(units) * 2.0**-20)
+        got, wanted = float(called(ieee_math.exp_units)(-float(units))), math.exp(-float(units) * 2.0**-20)
         assert abs(got - wanted) <= wanted * 2.0**-38, units
-    assert float(ieee_math.exp_units(0.0)) == 1.0
-    assert 0.0 < float(ieee_math.exp_units(-(2.0**40))) < 2.0**-1000
+    assert float(called(ieee_math.exp_units)(0.0)) == 1.0
+    assert 0.0 < float(called(ieee_math.exp_units)(-(2.0**40))) < 2.0**-1000
 
 
 def test_exp_of_zero_is_one():
@@ -73,4 +74,4 @@ def test_rounding_is_half_to_even():
     halves = random.integers(-(2**40), 2**40, 300) + 0.5
     others = random.uniform(-(2.0**31), 2.0**31, 300)
     for value in [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, -0.0, *halves, *others]:
-        assert int(ieee_math.round_half_even(float(value))) == round(float(value))
+        assert int(called(ieee_math.round_half_even)(float(value))) == round(float(value))

@@ -19,6 +19,7 @@ from boost_core.sparse_gains import Entries, SparseGains, hot_places
 from boost_core.sparse_scores import zero_sparse_scores
 from boost_core.team import Team
 from boost_core.tree import Tree
+from tests.calling import called
 
 TREE = Choice("tree", {"criterion": "error"})
 
@@ -84,7 +85,7 @@ def test_an_integer_falls_to_the_label_that_it_falls_to_among_all(
         parts = parts_of(own, touched[i], u[i], n_classes, use_max)
         assert bounds[i + 1] - bounds[i] == sum(parts)
         cover = sum(parts) // n_classes
-        found = [int(drawn_label(weights, i, np.int64(cover), np.int64(rest))) for rest in range(sum(parts))]
+        found = [int(called(drawn_label)(weights, i, np.int64(cover), np.int64(rest))) for rest in range(sum(parts))]
         assert found == [label for label, part in enumerate(parts) for _ in range(part)]
 
 
