@@ -27,7 +27,7 @@ from boost_core.jit import bare_kernel, bare_step, step
 from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.native_calls import LEADER, Room, call_address, replace_if, task_at
 from boost_core.objective import implementation
-from boost_core.posts import PATIENCE, POST, invite, withdraw
+from boost_core.posts import PATIENCE, invite, n_threads, withdraw
 
 PUBLICATION, FINISHED, DISMISSED, CLAIMS = 0, 8, 16, 24  # a cache line apart
 NOTHING = -1
@@ -168,5 +168,5 @@ class Sharing:
     def of(self, task: Any, crew: Integers, posts: Integers, edges: Integers, times: Integers) -> tuple[Any, ...]:
         """What share_out is given, for as long as the sharing, the task and edges (int64 [n_blocks + 1]) live."""
         part = self._part.call((edges, task))
-        blocks = self._blocks.call((crew, posts.shape[0] // POST + 1, edges, part))
+        blocks = self._blocks.call((crew, n_threads(posts), edges, part))
         return crew, posts, edges.shape[0] - 1, part, blocks, times

@@ -17,7 +17,7 @@ ROOM_ROWS = 4  # of a search: its sides, and what each bin is worth
 MOST_BINS = 256
 
 
-@inlined_step
+@inlined_step  # though called from some places: as a step it was compiled for each kind of constant
 def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-untyped-def]
     """Keep a candidate if it is better than the best one so far (best: IN/OUT, a record's first fields)."""
     if value > best[VALUE]:

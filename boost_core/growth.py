@@ -35,7 +35,7 @@ from boost_core.lone_growth import (
 )
 from boost_core.native_calls import LEADER, NO_CALL, Call, Room, make_call
 from boost_core.objective import sums_in_bins
-from boost_core.posts import POST
+from boost_core.posts import n_threads
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains
 from boost_core.sparse_growth import SparseMember
@@ -247,8 +247,7 @@ class _LoneGrower:
             blocks=NO_CALL,
             summing=NO_CALL,
         )
-        n_threads = grow.posts.shape[0] // POST + 1
-        blocks = Blocks(team.crew, n_threads, edges, objective, table, work, self._untimed, tree, NO_CALL)
+        blocks = Blocks(team.crew, n_threads(grow.posts), edges, objective, table, work, self._untimed, tree, NO_CALL)
         return Growing(grow, blocks, rooms, lambda: self._summing_of(prepared, gains))
 
     def _summing_of(self, prepared: "_Prepared", gains: GainMatrix) -> tuple[Call, Room]:

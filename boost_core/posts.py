@@ -37,10 +37,9 @@ def new_posts(n_helpers: int) -> NDArray[np.int64]:
     return posts
 
 
-@bare_step
-def n_threads(posts):  # type: ignore[no-untyped-def]
+def n_threads(posts: NDArray[np.int64]) -> int:
     """Helpers, and the leader."""
-    return posts.shape[0] // POST + 1
+    return len(posts) // POST + 1
 
 
 @bare_step

@@ -27,7 +27,7 @@ from boost_core.growth import Grower, Growing
 from boost_core.jit import bare_step, inlined_step
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
 from boost_core.native_calls import LEADER, Call, Room, call_address, make_call, task_at
-from boost_core.posts import POST, all_near, hold
+from boost_core.posts import all_near, hold, n_threads
 from boost_core.scores import PEAKS, Adding
 from boost_core.start import Standing
 from boost_core.team import Team
@@ -101,12 +101,6 @@ class _Rounds(NamedTuple):
     done: Integers
 
 
-@inlined_step
-def _share(given):  # type: ignore[no-untyped-def]
-    crew, posts, n_blocks, part, blocks, times = given
-    share_out(crew, posts, n_blocks, part, blocks, times)
-
-
 @bare_step
 def _run_rounds(context, number, kind):  # type: ignore[no-untyped-def]
     """Run rounds and note them. At the context: _Rounds; the number says nothing."""
@@ -122,9 +116,9 @@ def _run_rounds(context, number, kind):  # type: ignore[no-untyped-def]
         if task.units[0] <= 0 or reach > limits[2]:
             break
         grown = read_clock(times)
-        _share(task.adding)
+        share_out(*task.adding)
         added = read_clock(times)
-        _share(task.filling)
+        share_out(*task.filling)
         ended = read_clock(times)
         times[UPDATE] += added - grown
         times[WEIGHTS] += ended - added
@@ -240,7 +234,7 @@ class Stretches:
         )
         room = Room(_run_rounds)
         call = room.call(rounds)  # compiles what runs rounds, and nothing of growth
-        return _Prepared(scores.values, growing, rounds, room, call, len(posts) // POST + 1, adding, pace)
+        return _Prepared(scores.values, growing, rounds, room, call, n_threads(posts), adding, pace)
 
 
 def stretches_of(algorithm: Algorithm, weak_learner: WeakLearner, grower: Grower, team: Team) -> Stretches | None:

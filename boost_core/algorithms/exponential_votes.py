@@ -44,15 +44,15 @@ class InitialWeights:
 
 
 @kernel
-def _peaks(scores, targets, start, stop, lowest, tile_of, wrong, own):  # type: ignore[no-untyped-def]
+def _peaks(scores, targets, start, stop, lowest, room, wrong, own):  # type: ignore[no-untyped-def]
     """wrong, own (IN/OUT, [c], of the scores' type): greatest F a label where Y = -1, greatest -F where Y = +1.
 
     lowest: below any score. Maxima are taken cell by cell of a tile, in flat loops, and over its rows at the end;
-    tile_of: room for two, [2, TILE_ROWS * c], of which the second one is `lowest`.
+    room: for two tiles of cells, [2, TILE_ROWS * c], the second one `lowest`.
     """
     n_columns = scores.shape[1]
     flat = scores.reshape(-1)
-    cells, greatest = tile_of[0], tile_of[1]
+    cells, greatest = room[0], room[1]
     for tile in range(start, stop, TILE_ROWS):
         n_rows = min(TILE_ROWS, stop - tile)
         part = flat[tile * n_columns : (tile + n_rows) * n_columns]
