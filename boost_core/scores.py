@@ -15,6 +15,7 @@ from boost_core.jit import kernel, step
 from boost_core.model import SCORE_UNITS
 from boost_core.objective import implements
 from boost_core.row_vectors import add_row, add_row_watched, count_at_least
+from boost_core.row_weights import class_mass
 from boost_core.team import Team
 
 UNIT = 2.0**-SCORE_UNITS
@@ -200,9 +201,18 @@ class Scores:
     _units: NDArray[np.int64] = field(default_factory=lambda: np.empty(1, np.int64))
 
     def watch(self, labels: NDArray[np.int32] | None) -> None:
-        """Rows have these labels, once each: what is asked of their scores is found while a round is added to them."""
+        """Rows have these labels, once each, and labels a column each: what is asked of their scores is found while a
+        round is added to them."""
         self._watched = labels if self.values.shape[1] > 1 and len(self.values) > 0 else None
         self._survey = None
+        if self._watched is not None and self.reach == 0:
+            self._survey = _survey_of_zeros(self._watched, self.values.shape[1])
+
+    def look(self, fitted: Fitted, team: Team) -> None:
+        """Find what would have been found, had a round like this one just been added."""
+        if self._survey is None and self._watched is not None and _is_whole(fitted.parts[-1], fitted.speech):
+            nowhere = np.zeros(self._watched.shape[0], np.int32)
+            self._survey = self._add_watched(fitted.parts[-1].tree.payload, 0, nowhere, self._watched, team)
 
     def survey(self, labels: NDArray[np.int32]) -> Survey | None:
         """What was found, if these labels are watched and the last round was of a kind that can be."""
@@ -239,7 +249,7 @@ class Scores:
                 lambda a, b: _add_label(values, step, labels, leaf_of_row, a, b),
             )
             return
-        if self._watched is not None and part.column == ALL_COLUMNS:
+        if self._watched is not None and _is_whole(part, speech):
             self._survey = self._add_watched(payload, multiplier, leaf_of_row, self._watched, team)
             return
         added = np.ascontiguousarray(payload.astype(np.int64) * multiplier, values.dtype)
@@ -359,6 +369,18 @@ class Scores:
             lambda a, b: count_decoding_errors(self.values, labels, sides, by_loss, UNIT, (a, b), copies),
         )
         return sum(int(part[0]) for part in parts), sum(int(part[1]) for part in parts)
+
+
+def _is_whole(part: Part, speech: Speech) -> bool:
+    """Whether a weak learner says something of all columns."""
+    return speech is not Speech.LABEL and part.column == ALL_COLUMNS
+
+
+def _survey_of_zeros(labels: NDArray[np.int32], n_columns: int) -> Survey:
+    """Where all scores are 0, all are level and the first class is predicted."""
+    own = class_mass(labels, None, n_columns)
+    peaks = np.concatenate([np.where(own < labels.shape[0], 0, NO_PAIR), np.where(own > 0, 0, NO_PAIR)])
+    return Survey(labels.shape[0] - int(own[0]), labels.shape[0], peaks)
 
 
 def _largest(payload: NDArray[np.int32]) -> int:

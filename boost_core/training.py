@@ -149,9 +149,12 @@ class _Loop:
         if start.standing is not None and start.standing.whole:
             self.standing = start.standing
         start.standing = self.standing
-        shard = self.data.train
-        self.standing.scores.watch(shard.labels if shard.sets is None and shard.copies is None else None)
+        shard, scores = self.data.train, self.standing.scores
+        plain = shard.sets is None and shard.copies is None and not self.decoding.coded
+        scores.watch(shard.labels if plain else None)
         self._bring_to(model)
+        if self.standing.rounds:
+            scores.look(self.standing.rounds[-1], self.team)
         remind(self.algorithm, model)
         self.slack, self.perfect = model.slack, model.perfect
         for record in model.records:

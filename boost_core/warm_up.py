@@ -49,11 +49,13 @@ class Mirrored(Alone):
 
 @dataclass(frozen=True)
 class WarmUp:
-    """What kernels are for: a member of several, whose trees grow by others; rows with weights; with several labels."""
+    """What kernels are for: a member of several, whose trees grow by others; rows with weights; with several labels;
+    other rows for validation."""
 
     in_gang: bool = False
     weighted: bool = False
     multi_label: bool = False
+    validated: bool = False
 
 
 def warm_up(
@@ -66,14 +68,19 @@ def warm_up(
 
     before_growth: called before every weak learner, whose kernels `warm_up_growth` may have made elsewhere meanwhile.
     """
-    data, collective = _tiny(n_classes, kind or WarmUp())
-    config, gate = dataclasses.replace(config, rounds=2), _Gate(before_growth)
+    kind = kind or WarmUp()
+    data, collective = _tiny(n_classes, kind)
+    bare = dataclasses.replace(data, valid=None, n_valid=0)
+    config = dataclasses.replace(config, rounds=2)
+    observer: Silent = _Gate(before_growth)
+    must_validate = config.stopping is not None or config.calibration is not None
     with Rehearsal() as team:
-        if collective.size == 1 and config.stopping is None and config.calibration is None:
+        if collective.size == 1 and not must_validate:
             # stretches have no validation, and what they need is compiled before there are weak learners
-            train(dataclasses.replace(data, valid=None, n_valid=0), config, collective, gate, team)
-            gate = _Gate(lambda: None)
-        train(data, config, collective, gate, team)
+            train(bare, config, collective, observer, team)
+            observer = Silent()  # which has rounds one by one
+        # what routes rows through trees is for validation, and for a member of several that takes over rows
+        train(data if kind.validated or kind.in_gang or must_validate else bare, config, collective, observer, team)
 
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:

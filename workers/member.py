@@ -86,7 +86,7 @@ def _prepare(assignment: Assignment, collective: Collective, team: Team, told: t
     """Read the rows and see to it that all kernels are compiled."""
     clock, progress = told
     plan = assignment.job.plan
-    kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label)
+    kind = WarmUp(collective.size > 1, plan.weight is not None, plan.multi_label, plan.valid is not None)
     order = Order.of(assignment.job, kind)
     if worth_a_process(assignment, order):
         clock.enter(COMPILE)

@@ -74,8 +74,6 @@ def test_gains_made_up_have_the_channels_of_the_algorithm():
             train(member_data(bin_table(make_table(40, 3, 4, seed=1))), config, Alone(), Silent(), alone)
     assert told["adaboost_mh", "real_tree"] == {(8, 8)}
     assert told["cd_mcboost", "stump"] == {(1, 1)}
-    assert told["adaboost_mh", "real_tree"] == {(8, 8)}
-    assert told["cd_mcboost", "stump"] == {(1, 1)}
     assert {key: seen for key, seen in told.items() if len(seen) != 1 or len(set(min(seen))) != 1} == {}
 
 
@@ -105,7 +103,7 @@ def compiled() -> set[tuple[str, str, str]]:
     return {(each.py_func.__module__, each.__name__, str(types)) for each in own for types in each.overloads}
 
 
-def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[str, str, str]]]:
+def compiled_late(n_classes: int, in_gang: bool, validated: bool) -> list[tuple[str, str, tuple[str, str, str]]]:
     """What training compiles though it was warmed up for, with algorithm and weak learner. Asks for a fresh process."""
     binned, found = bin_table(make_table(90, 5, n_classes, seed=1)), []
     valid = make_table(30, 5, n_classes, seed=2)
@@ -113,12 +111,12 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
 
         def member(collective: Collective, config: TrainingConfig = config) -> TrainingResult:
             rank, size = collective.rank, collective.size
-            data = member_data(binned, [(rank * 90 // size, (rank + 1) * 90 // size)], valid)
+            data = member_data(binned, [(rank * 90 // size, (rank + 1) * 90 // size)], valid if validated else None)
             with Rehearsal() as team:  # as on two threads, of which each had something to do
                 data = replace(data, n_valid=size * data.n_valid)
                 return boosted(train(data, config, collective, Silent(), team))
 
-        warm_up(config, n_classes, WarmUp(in_gang))
+        warm_up(config, n_classes, WarmUp(in_gang, validated=validated))
         before = compiled()
         results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
         if in_gang:  # also where members hold their slice's bins of all rows
@@ -130,13 +128,37 @@ def compiled_late(n_classes: int, in_gang: bool) -> list[tuple[str, str, tuple[s
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
-@pytest.mark.parametrize(("n_classes", "in_gang"), [(2, False), (2, True), (3, False), (3, True), (4, True)])
-def test_training_compiles_nothing_after_it_was_warmed_up_for(n_classes: int, in_gang: bool):
-    module = "tests.boost_core.test_warm_up"
-    program = f"from {module} import compiled_late as late; print(late({n_classes}, {in_gang}))"
-    done = subprocess.run(
+def names_compiled(validated: bool) -> list[str]:
+    """Kernels of a job of stumps. Asks for a fresh process."""
+    config = resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": {"kind": "stump"}}, "rounds": 4})
+    warm_up(config, 3, WarmUp(validated=validated))
+    return sorted(name for _, name, _ in compiled())
+
+
+def in_a_fresh_process(call: str) -> subprocess.CompletedProcess[str]:
+    """Print what a function of this file returns."""
+    program = f"from tests.boost_core import test_warm_up as these; print(these.{call})"
+    return subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False
     )
+
+
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+def test_kernels_for_validation_rows_are_compiled_only_where_there_are_any():
+    """They are a tenth of what a member compiles beside its weak learners."""
+    for_rows = {"_count_errors", "_route"}
+    with_rows, without = (in_a_fresh_process(f"names_compiled({each})").stdout for each in (True, False))
+    assert {name for name in for_rows if repr(name) in with_rows} == for_rows
+    assert {name for name in for_rows if repr(name) in without} == set()
+    assert "'do_blocks'" in without
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.parametrize(
+    ("n_classes", "in_gang", "validated"),
+    [(2, False, True), (2, True, False), (3, False, False), (3, True, True), (4, True, False)],
+)
+def test_training_compiles_nothing_after_it_was_warmed_up_for(n_classes: int, in_gang: bool, validated: bool):
+    done = in_a_fresh_process(f"compiled_late({n_classes}, {in_gang}, {validated})")
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from boost_core import growth, team
 from boost_core.algorithms.all_pairs import pairs_code
 from boost_core.algorithms.ecoc import default_columns, random_code, twice_least_distance
 from boost_core.decoding import Decoding, Rule
-from boost_core.scores import predicted_classes
+from boost_core.scores import Scores, predicted_classes
 from tests.boost_core.algorithms import oracle_votes as oracle
 from tests.boost_core.algorithms.small_runs import (
     Table,
@@ -228,3 +229,13 @@ def test_too_many_classes_for_all_pairs_are_refused():
 
     assert AllPairs.refusal(64) is None
     assert "65" in (AllPairs.refusal(65) or "")
+
+
+@pytest.mark.parametrize("name", ["dense code", "all pairs"])
+def test_scores_of_a_code_are_not_watched_by_labels(name: str):
+    """A label has no column there: of a constant model, which speaks for all columns, its own score would be sought
+    behind the row's."""
+    table = Table(np.zeros((30, 2)), (np.arange(30) % 5).astype(np.int32), 5)
+    with mock.patch.object(Scores, "watch", autospec=True, side_effect=Scores.watch) as watch:
+        train_alone(table, config_for({**ALGORITHMS[name], "weak_learner": LEARNERS["stump"]}, 2))
+    assert [call.args[1] for call in watch.call_args_list] == [None]

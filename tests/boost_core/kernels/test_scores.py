@@ -113,6 +113,47 @@ def test_difference_of_narrow_scores_fits_their_type():
     assert 2 * most <= 2**31 - 1
 
 
+def peaks_of(values: np.ndarray, labels: np.ndarray) -> list[int]:
+    """What Survey says, of any scores."""
+    own, values = np.arange(values.shape[1]) == labels[:, None], values.astype(np.int64)
+    wrong_peaks = np.where(own, NO_PAIR, values).max(axis=0)
+    own_peaks = np.where(own, -values, NO_PAIR).max(axis=0)
+    return [*wrong_peaks.tolist(), *own_peaks.tolist()]
+
+
+@pytest.mark.parametrize(("n_rows", "n_classes", "n_present"), [(1, 2, 1), (40, 3, 3), (9, 4, 1), (300, 26, 20)])
+def test_what_is_seen_of_scores_that_are_zero_is_known(n_rows: int, n_classes: int, n_present: int):
+    labels = np.random.default_rng(n_rows).integers(n_classes - n_present, n_classes, n_rows).astype(np.int32)
+    scores = zero_scores(n_rows, n_classes)
+    scores.watch(labels)
+    survey = scores.survey(labels)
+    assert survey is not None
+    assert (survey.wrong, survey.strictly_wrong) == reference.count_errors(scores.values.tolist(), labels.tolist())
+    assert survey.peaks.tolist() == peaks_of(scores.values, labels)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_a_look_at_scores_finds_what_adding_a_round_does(dtype: type[np.int64]):
+    random = np.random.default_rng(5)
+    labels = random.integers(0, 6, 90).astype(np.int32)
+    values = random.integers(-3, 4, (90, 6)).astype(dtype)  # many ties
+    scores, part = Scores(values.copy(), reach=3), part_of(random.integers(-1, 2, (4, 6)).astype(np.int32))
+    scores.watch(labels)
+    with Rehearsal() as team:
+        for whole in (Fitted((part,), Speech.VOTES), Fitted((part,), Speech.VALUES)):
+            assert scores.survey(labels) is None  # of scores that were held by another run, nothing is known
+            scores.look(whole, team)
+            survey = scores.survey(labels)
+            assert survey is not None
+            assert scores.values.tolist() == values.tolist()
+            assert (survey.wrong, survey.strictly_wrong) == reference.count_errors(values.tolist(), labels.tolist())
+            assert survey.peaks.tolist() == peaks_of(values, labels)
+            scores.watch(labels)
+        for other in (Fitted((part_of(part.tree.payload, 0),), Speech.VOTES), Fitted((part,), Speech.LABEL)):
+            scores.look(other, team)
+            assert scores.survey(labels) is None
+
+
 @pytest.mark.parametrize("shape", [(1, 2), (40, 3), (700, 10), (300, 26)])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: tuple[int, int], dtype: type[np.int64]):
@@ -131,11 +172,7 @@ def test_what_is_seen_while_a_round_is_added_is_what_is_found_afterwards(shape: 
             assert survey is not None
             assert scores.values.tolist() == again.values.tolist()
             assert scores.count_errors(labels, team) == again.count_errors(labels, team)
-            own = np.arange(n_classes) == labels[:, None]
-            values = again.values.astype(np.int64)
-            wrong_peaks = np.where(own, NO_PAIR, values).max(axis=0)
-            own_peaks = np.where(own, -values, NO_PAIR).max(axis=0)
-            assert survey.peaks.tolist() == [*wrong_peaks.tolist(), *own_peaks.tolist()]
+            assert survey.peaks.tolist() == peaks_of(again.values, labels)
         assert again.survey(labels) is None
         assert scores.survey(labels.copy()) is None  # other labels: nothing is known of them
         with Team(1) as one:  # a run that goes on with other threads, so in other blocks
