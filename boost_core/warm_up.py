@@ -16,8 +16,10 @@ from boost_core.config import TrainingConfig
 from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.records import Phase, Silent
+from boost_core.replay import route_round
 from boost_core.row_weights import new_gains
 from boost_core.shard import Shard
+from boost_core.start import Start
 from boost_core.team import Rehearsal
 from boost_core.training import train
 from boost_core.training_data import TrainingData, by_class, problem_of
@@ -79,8 +81,14 @@ def warm_up(
             # stretches have no validation, and what they need is compiled before there are weak learners
             train(bare, config, collective, observer, team)
             observer = Silent()  # which has rounds one by one
-        # what routes rows through trees is for validation, and for a member of several that takes over rows
-        train(data if kind.validated or kind.in_gang or must_validate else bare, config, collective, observer, team)
+        if kind.validated or kind.in_gang or must_validate:
+            train(data, config, collective, observer, team)
+        else:
+            start = Start()
+            train(bare, config, collective, observer, team, start)
+            assert start.standing is not None
+            # rounds of a stretch may be taken back, and those of a checkpoint are added again
+            route_round(start.standing.rounds[-1], bare.train, bare.binning, team)
 
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:

@@ -145,11 +145,11 @@ def in_a_fresh_process(call: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 def test_kernels_for_validation_rows_are_compiled_only_where_there_are_any():
-    """They are a tenth of what a member compiles beside its weak learners."""
-    for_rows = {"_count_errors", "_route"}
+    """What routes rows is for rounds that are taken back, too."""
     with_rows, without = (in_a_fresh_process(f"names_compiled({each})").stdout for each in (True, False))
-    assert {name for name in for_rows if repr(name) in with_rows} == for_rows
-    assert {name for name in for_rows if repr(name) in without} == set()
+    assert "'_count_errors'" in with_rows
+    assert "'_count_errors'" not in without
+    assert "'_route'" in without
     assert "'do_blocks'" in without
 
 
