@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import bits_of
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner, kernel
 
 CELLS = 4096  # one byte each: they stay in the nearest cache beside the thresholds
 BY_EXPONENT = -1.0  # in place of a scale
@@ -119,7 +119,7 @@ def _dropped_bits(thresholds):  # type: ignore[no-untyped-def]
     return dropped
 
 
-@kernel
+@counted_kernel
 def _count(thresholds, place, first):  # type: ignore[no-untyped-def]
     """first (OUT, zeros): thresholds in the cells before each; returns how many the fullest cell has."""
     origin, scale, dropped = place
@@ -170,7 +170,7 @@ def _drop(valid, cells):  # type: ignore[no-untyped-def]
         cells[i] = cells[i] if valid[i] else np.uint32(CELLS)
 
 
-@kernel
+@counted_kernel
 def _look_up(values, valid, padded, first, layout, codes):  # type: ignore[no-untyped-def]
     """codes (OUT, uint8 [n]): bins of values [n]; returns whether one is missing. valid: bool [n], or empty; layout:
     see BinGrid. Places are unsigned: one that may be negative takes longer to look up."""

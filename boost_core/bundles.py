@@ -17,7 +17,7 @@ from boost_core.aligned import aligned_zeros
 from boost_core.cut import Offer
 from boost_core.histogram import add_gains
 from boost_core.intrinsics import add_lanes, width_of
-from boost_core.jit import bare_step, inlined_step
+from boost_core.jit import inlined_step, step
 
 Integers = NDArray[np.int64]
 MOST_JOINT = 256  # joint bins of a bundle: their codes are bytes
@@ -143,8 +143,10 @@ class Bundling:
 def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) = gains of the rows, for some features; other arguments: see add_gains.
 
-    parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint: see
-    add_bundled).
+    parts = (features, in order; of these, those in no bundle; (first bundle, the one after the last); joint: flat
+    int64, room for bundles.start[-1] rows of the histogram, all 0 before and after).
+
+    One place adds gains up, of features and then of bundles: it takes most of the time to compile.
     """
     features, singles, span, joint = parts
     bundled = span[0] < span[1] and rows.shape[0] >= bundles.worth
@@ -153,21 +155,17 @@ def add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):  #
         for j in features:
             for k in range(bin_start[j] * width, bin_start[j + 1] * width):
                 totals[k] = 0
-    add_gains(bins, rows, gains, bin_start, singles if bundled else features, lanes, totals, not bundled)
+    codes, starts, columns, sums = bins, bin_start, singles if bundled else features, totals
+    for _ in range(2 if bundled else 1):
+        add_gains(codes, rows, gains, starts, columns, lanes, sums, not bundled)
+        codes, starts, columns, sums = bundles.codes, bundles.start, bundles.numbers[span[0] : span[1]], joint
     if bundled:
-        add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals)
+        _spread(bundles, span, lanes, bin_start, joint, totals)
 
 
-@bare_step
-def add_bundled(rows, gains, bundles, span, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
-    """totals (OUT, flat int64) += gains of the rows, for the features of bundles span[0]..span[1].
-
-    gains, bin_start (of the features): as in add_gains; joint: flat int64, room for bundles.start[-1] rows of the
-    histogram, all 0 before and after.
-    """
-    numbers = bundles.numbers[span[0] : span[1]]
-    afresh = span[1] < span[0]  # never; the constant would be a type of its own, for which add_gains is compiled again
-    add_gains(bundles.codes, rows, gains, bundles.start, numbers, lanes, joint, afresh)
+@step
+def _spread(bundles, span, lanes, bin_start, joint, totals):  # type: ignore[no-untyped-def]
+    """totals += sums of joint bins of bundles span[0]..span[1], which are 0 afterwards."""
     width = width_of(lanes)
     for bundle in range(span[0], span[1]):
         begin, stop = bundles.start[bundle], bundles.start[bundle + 1]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.binning import fill_midpoints, quantiles
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner, kernel
 from boost_core.tile import Tile
 
 ENTRIES = 256
@@ -58,7 +58,7 @@ def mark(rows, columns, limit, start, stop, seen):  # type: ignore[no-untyped-de
                 break
 
 
-@kernel
+@counted_kernel
 def count(rows, columns, sample, start, stop, counts):  # type: ignore[no-untyped-def]
     """counts (IN, OUT, int64 [n_columns, 256]) of some columns' values; sample: int64, places of the values.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from boost_core.histogram import AHEAD, TILE_CHANNELS
 from boost_core.intrinsics import add_lanes, prefetch_lanes, width_of
-from boost_core.jit import inner, step
+from boost_core.jit import counted_step, inner, step
 
 Integers = NDArray[np.int64]
 FOUR = 4
@@ -43,7 +43,7 @@ class CommonBins:
         return fours[worth], np.concatenate([fours[~worth].reshape(-1), features[n_in_fours:]])
 
 
-@step
+@counted_step
 def add_uncommon(bins, rows, gains, bin_start, fours, common, lanes, totals):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) = gains of the rows, for fours of features; other arguments: see add_gains."""
     n_rows, n_fours, width = rows.shape[0], fours.shape[0], width_of(lanes)
@@ -111,7 +111,7 @@ def _add(gains, bin_start, four, listed, lanes, totals):  # type: ignore[no-unty
         add_lanes(totals, places, values, (each >> 32) * pitch, lanes)
 
 
-@step
+@counted_step
 def _add_the_rest(whole, bin_start, four, common, lanes, totals):  # type: ignore[no-untyped-def]
     """Add to the commonest bins what is missing from the whole, which is the same in all four features."""
     width, first = width_of(lanes), four[0]

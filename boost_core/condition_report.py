@@ -15,7 +15,7 @@ from boost_core.collective import Collective
 from boost_core.conditions import Conditions
 from boost_core.fitted import Fitted, Speech
 from boost_core.gain_matrix import GainMatrix
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner
 from boost_core.sparse_gains import SparseGains
 from boost_core.team import Team
 
@@ -51,7 +51,7 @@ def _worst_mean(own, values, start, stop, skipped, base, others):  # type: ignor
         mean = better
 
 
-@kernel
+@counted_kernel
 def _measure(values, labels, answered, start, stop):  # type: ignore[no-untyped-def]
     """The sums of rows start..stop; answered = (number of columns, class of each leaf, leaf of each row)."""
     n_columns, answers, leaf_of_row = answered
@@ -72,7 +72,7 @@ def _measure(values, labels, answered, start, stop):  # type: ignore[no-untyped-
     return sums
 
 
-@kernel
+@counted_kernel
 def _measure_sparse(cold, hot, added, mass, labels, answered, start, stop):  # type: ignore[no-untyped-def]
     """The same from entries of G + u, u = added; answered = (places of the classes among the hot ones, class of each
     leaf, leaf of each row)."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, fetch_add, load_shared, pause, yield_processor
-from boost_core.jit import bare_kernel, bare_step, step
+from boost_core.jit import kernel, step
 from boost_core.kernel_times import KERNELS, read_clock
 from boost_core.native_calls import LEADER, Room, call_address, replace_if, task_at
 from boost_core.objective import implementation
@@ -43,7 +43,7 @@ def new_crew(most_blocks: int) -> Integers:
     return crew
 
 
-@bare_step
+@step
 def gather(crew):  # type: ignore[no-untyped-def]
     """A crew that nobody is in any more may work again, also on another number of blocks; helpers may come at once, and
     find nothing before the first publication."""
@@ -52,7 +52,7 @@ def gather(crew):  # type: ignore[no-untyped-def]
     exchange(crew, DISMISSED, 0)
 
 
-@bare_step
+@step
 def publish(crew):  # type: ignore[no-untyped-def]
     """Offer all blocks once more: their number changes only while nobody is inside, and what they are about must be
     written before."""
@@ -60,13 +60,13 @@ def publish(crew):  # type: ignore[no-untyped-def]
     fetch_add(crew, PUBLICATION, 1)
 
 
-@bare_step
+@step
 def first_of(thread, n_threads, n_blocks):  # type: ignore[no-untyped-def]
     """The block that a thread begins with; thread 0 leads."""
     return thread * n_blocks // n_threads
 
 
-@bare_step
+@step
 def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     """The number of a block that is now the caller's, looked for from `first` on, or NOTHING."""
     publication = load_shared(crew, PUBLICATION)
@@ -79,13 +79,13 @@ def claim(crew, n_blocks, first):  # type: ignore[no-untyped-def]
     return NOTHING
 
 
-@bare_step
+@step
 def finish(crew):  # type: ignore[no-untyped-def]
     """A claimed block is done."""
     fetch_add(crew, FINISHED, 1)
 
 
-@bare_step
+@step
 def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
     """Return once all blocks are done."""
     spins = 0
@@ -96,13 +96,13 @@ def await_all(crew, n_blocks):  # type: ignore[no-untyped-def]
             yield_processor()
 
 
-@bare_step
+@step
 def dismiss(crew):  # type: ignore[no-untyped-def]
     """No more work will be published."""
     fetch_add(crew, DISMISSED, 1)
 
 
-@bare_step
+@step
 def dismissed(crew):  # type: ignore[no-untyped-def]
     """Whether a helper may leave."""
     return load_shared(crew, DISMISSED) > 0
@@ -130,7 +130,7 @@ def _do_part(context, number, kind):  # type: ignore[no-untyped-def]
         do_part(task, block, number // THREAD, edges[block], edges[block + 1])
 
 
-@bare_step
+@step
 def _do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
     """Do blocks of a task while there are any; helper: its number, or LEADER. At the context: (crew, threads, edges,
     what calls _do_part)."""
@@ -144,7 +144,7 @@ def _do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
         block = claim(crew, n_blocks, first)
 
 
-@bare_kernel
+@kernel
 def share_out(crew, posts, n_blocks, part, blocks, times):  # type: ignore[no-untyped-def]
     """Do a task's blocks, with whoever waits at the posts; part, blocks: calls (Sharing); times: IN/OUT
     (kernel_times.py). Who comes late finds no block and touches nothing."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.binning import Binning
-from boost_core.jit import bare_step, inner
+from boost_core.jit import inner, step
 
 
 class CutKind(enum.IntEnum):
@@ -100,7 +100,7 @@ def left_span(kind, last_left, missing_code, missing_left):  # type: ignore[no-u
     return shift, shift + last_left if kind == 0 else np.int64(0)
 
 
-@bare_step
+@step
 def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-def]
     """Move the left rows of order[segment[0]:segment[1]] (IN/OUT, row numbers) to its front, the right ones to
     right_rows (OUT), both in order.
@@ -122,7 +122,7 @@ def divide(order, codes, segment, cut, right_rows):  # type: ignore[no-untyped-d
     return n_left, segment[1] - segment[0] - n_left
 
 
-@bare_step
+@step
 def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-def]
     """Stable partition of order[segment[0]:segment[1]] (IN/OUT, row numbers) by a cut; scratch: room for the rows.
 
@@ -135,7 +135,7 @@ def partition(order, codes, segment, cut, scratch):  # type: ignore[no-untyped-d
     return left
 
 
-@bare_step
+@step
 def join_sides(order, bounds, sizes, scratch):  # type: ignore[no-untyped-def]
     """Make one partition of segments that were divided each for itself; returns the first right position.
 

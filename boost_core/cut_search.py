@@ -6,7 +6,7 @@ import numpy as np
 from numba.extending import overload
 
 from boost_core.cut import BIN, FEATURE, KIND, MISSING_LEFT, VALUE
-from boost_core.jit import JIT_DISABLED, bare_step, inlined_step, inner
+from boost_core.jit import CHOSEN, JIT_DISABLED, inlined_step, inner, step
 from boost_core.objective import cut_value, has, set_floors
 from boost_core.row_vectors import EXCESS, add_row, greatest_excess, scan_bins
 
@@ -27,13 +27,11 @@ def consider(best, value, kind, last_left, missing_left):  # type: ignore[no-unt
         best[MISSING_LEFT] = missing_left
 
 
-@bare_step
 def _start_by_values(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
     """See start_search."""
     return np.int64(0)
 
 
-@bare_step
 def _by_values(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
     """See search_feature."""
     n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
@@ -76,7 +74,6 @@ def _has_two_sides(sums, left, n_sums):  # type: ignore[no-untyped-def]
     return n_sums == n_channels or 0 < left[n_channels] < sums[n_channels]
 
 
-@bare_step
 def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
     """See start_search. All channels are searched as they come: the one that counts rows, if any, is never beyond its
     floor, nor is what fills up. That floor is the number of rows where a cut with all rows on one side would be worth
@@ -98,7 +95,6 @@ def _start_by_floors(objective, sums, n_padded, sides):  # type: ignore[no-untyp
     return value
 
 
-@bare_step
 def _by_floors(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
     """See search_feature. A bin without rows has the value of the bin before, which wins the tie."""
     n_channels, width, flat = sums.shape[0] - 1, hist.shape[1], hist.reshape(-1)
@@ -159,7 +155,8 @@ def start_search(objective: Any, *arguments: Any) -> Any:
 
     sums: int64 [n_channels + 1] of a node; n_padded: channels of its histograms; sides: two arrays int64 [n_padded].
     """
-    return (_start_by_floors if has(set_floors, type(objective)) else _start_by_values)(objective, *arguments)
+    chosen: Any = _start_by_floors if has(set_floors, type(objective)) else _start_by_values
+    return chosen(objective, *arguments)
 
 
 def search_feature(objective: Any, *arguments: Any) -> None:
@@ -169,28 +166,19 @@ def search_feature(objective: Any, *arguments: Any) -> None:
     value, sides: by start_search; hist [bins of the feature, n_padded]; excess: two arrays of room, int64
     [MOST_BINS * EXCESS]; best: IN/OUT (cut.py).
     """
-    (_by_floors if has(set_floors, type(objective)) else _by_values)(objective, *arguments)
+    chosen: Any = _by_floors if has(set_floors, type(objective)) else _by_values
+    chosen(objective, *arguments)
 
 
 if not JIT_DISABLED:
-    # What is chosen by an objective's type is a step of its own, since overloads count references to arrays (jit.py).
-    @overload(start_search, strict=False, jit_options={"error_model": "numpy"})
+
+    @overload(start_search, strict=False, jit_options=CHOSEN)
     def _start_chosen(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
-        chosen = _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
+        return _start_by_floors if has(set_floors, objective.instance_class) else _start_by_values
 
-        def start(objective, sums, n_padded, sides):  # type: ignore[no-untyped-def]
-            return chosen(objective, sums, n_padded, sides)
-
-        return start
-
-    @overload(search_feature, strict=False, jit_options={"error_model": "numpy"})
+    @overload(search_feature, strict=False, jit_options=CHOSEN)
     def _search_chosen(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
-        chosen = _by_floors if has(set_floors, objective.instance_class) else _by_values
-
-        def search(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best):  # type: ignore[no-untyped-def]
-            chosen(objective, value, hist, sums, n_thresholds, has_missing, sides, excess, best)
-
-        return search
+        return _by_floors if has(set_floors, objective.instance_class) else _by_values
 
 
 def room_for_search(n_padded: int) -> tuple[int, int]:
@@ -198,7 +186,7 @@ def room_for_search(n_padded: int) -> tuple[int, int]:
     return ROOM_ROWS, max(n_padded, MOST_BINS * EXCESS) + APART
 
 
-@bare_step
+@step
 def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  # type: ignore[no-untyped-def]
     """Best cut of feature j and of those before it: the first one of the greatest value.
 
@@ -213,7 +201,7 @@ def search_next(objective, value, hist, sums, layout, j, sides, excess, best):  
         best[FEATURE] = j
 
 
-@bare_step
+@inlined_step
 def left_sums(hist, layout, record, sums):  # type: ignore[no-untyped-def]
     """sums (OUT) [n_channels + 1]: sums of the rows that a record's cut sends left, and how many they are if histograms
     count them, else 0; hist, layout as above."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner
 
 DISTANCE_BITS = 36  # with up to 4096 columns a sum of losses stays below 2**62
 # A class with a larger exponent is farther than the nearest one, whose sum is at most the number of columns: ln 8192.
@@ -110,7 +110,7 @@ def _distances(row, sides, by_loss, unit, terms, distances):  # type: ignore[no-
             distances[k] += plus if side[k] > 0 else (minus if side[k] < 0 else neither)
 
 
-@kernel
+@counted_kernel
 def decode_rows(scores, sides, by_loss, unit, classes):  # type: ignore[no-untyped-def]
     """classes (OUT, int32 [n]): the first class of the least distance; scores [n, c] in units of `unit`."""
     terms, distances = np.empty(2 * sides.shape[0] + 1), np.empty(sides.shape[1], np.int64)
@@ -123,7 +123,7 @@ def decode_rows(scores, sides, by_loss, unit, classes):  # type: ignore[no-untyp
         classes[i] = best
 
 
-@kernel
+@counted_kernel
 def count_decoding_errors(scores, labels, sides, by_loss, unit, span, copies):  # type: ignore[no-untyped-def]
     """Rows span[0]..span[1] decoded to a wrong class, and those where a wrong class is as near as the right one.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.intrinsics import add_lanes, lanes_for, width_of
-from boost_core.jit import bare_kernel, bare_step, inner_kernel, kernel
+from boost_core.jit import inner_kernel, kernel, step
 from boost_core.team import Team
 from boost_core.tree import Tree
 
@@ -98,7 +98,7 @@ def scale_within(largest, limits):  # type: ignore[no-untyped-def]
     return min(by_size, by_sum)
 
 
-@bare_kernel
+@kernel
 def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-def]
     """sums (OUT, int64 [n_padded]) += rows start..stop of values (flat)."""
     width = width_of(lanes)
@@ -106,7 +106,7 @@ def add_channels(values, start, stop, lanes, sums):  # type: ignore[no-untyped-d
         add_lanes(sums, (0,), values, i * width, lanes)
 
 
-@bare_step
+@step
 def absolute_sum(gains, n_channels, rows):  # type: ignore[no-untyped-def]
     """Sum of the absolute gains of some rows; gains: of GainMatrix.flat."""
     values, pitch = gains

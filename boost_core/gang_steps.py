@@ -19,7 +19,7 @@ from boost_core.common_bins import add_uncommon
 from boost_core.cut import BIN, FEATURE, KIND, MASS, MISSING_LEFT, NO_CUT, RECORD_FIELDS, VALUE, partition
 from boost_core.cut_search import MOST_BINS, left_sums, search_next, start_search
 from boost_core.gain_matrix import absolute_sum
-from boost_core.jit import kernel, step
+from boost_core.jit import counted_kernel, kernel, step
 from boost_core.objective import set_leaves, set_root
 from boost_core.row_vectors import EXCESS
 from boost_core.tree import NODE_FIELDS
@@ -251,7 +251,7 @@ def spread(summed, slots, hists, bin_start, origin, features):  # type: ignore[n
                 hist[k] = added[k]
 
 
-@kernel
+@counted_kernel
 def search(front, chosen, objective, hists, layout, features, found):  # type: ignore[no-untyped-def]
     """The larger children's histograms, from their parents' and the smaller children's, and the best cuts of both.
 

@@ -77,8 +77,10 @@ class Growing:
     summing: Callable[[], tuple[Call, Room]]
 
     def call(self) -> Call:
-        """What grows it (native_calls.py), for as long as this lives; compiles growth."""
-        self._summing = summing, _ = self.summing()
+        """What grows it (native_calls.py), for as long as this lives; compiles growth. A tree of one leaf asks for no
+        sums."""
+        grows = self.grow.tree.gains.shape[0] > 1
+        self._summing = summing, _ = self.summing() if grows else (NO_CALL, None)
         blocks = self.rooms.blocks.call(self.blocks._replace(summing=summing))
         return self.rooms.grow.call(self.grow._replace(summing=summing, blocks=blocks))
 

@@ -9,13 +9,14 @@ back to the cache for every tile. Sums are int64; their order never matters.
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.binning import Binning
 from boost_core.gain_matrix import GainMatrix
-from boost_core.intrinsics import add_cells, lanes_for, prefetch_lanes, width_of
-from boost_core.jit import bare_kernel, bare_step, inlined_step, inner
+from boost_core.intrinsics import add_cells, lanes_for, prefetch_lanes, width_of, width_of_type
+from boost_core.jit import CHOSEN, JIT_DISABLED, inner, kernel, step
 from boost_core.team import Team
 
 Integers = NDArray[np.int64]
@@ -35,7 +36,7 @@ def features_a_pass(width: int) -> int:
 _together: Any = inner(features_a_pass)
 
 
-@inlined_step
+@inner
 def _add_pass(rows, gains, cells, span, fetch, lanes, totals):  # type: ignore[no-untyped-def]
     """totals += gains of rows span[0]..span[1], for a few features; cells: tuples of where their bins begin in totals,
     and of their codes; fetch: a constant, whether gains of the next rows are fetched into the nearest cache."""
@@ -49,35 +50,54 @@ def _add_pass(rows, gains, cells, span, fetch, lanes, totals):  # type: ignore[n
         add_cells(totals, bases, columns, i, values, np.int64(i) * pitch, lanes)
 
 
-@inlined_step
-def _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
-    """Rows span[0]..span[1] for the next features from place[0] on, of which those up to place[1] may be taken
-    together; place[2]: whether gains have to be fetched. Returns how many were taken. What a row's width, a constant,
-    rules out is not compiled: long rows take most of the time to compile."""
-    at, left, far = place[0], place[1] - place[0], place[2]
-    width = width_of(lanes)
-    j0, j1 = features[at], features[min(at + 1, place[1] - 1)]
-    j2, j3 = features[min(at + 2, place[1] - 1)], features[min(at + 3, place[1] - 1)]
-    b0, b1, b2, b3 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width
-    if width >= WIDE and left >= 4:
-        cells = (b0, b1, b2, b3), (bins[j0], bins[j1], bins[j2], bins[j3])
-        _add_pass(rows, gains, cells, span, True, lanes, totals)
-        return 4
-    if width < WIDE and left >= 3:
+def _add_wide(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
+    """See add_some."""
+    at, width = place[0], width_of(lanes)
+    j0 = features[at]
+    if place[1] - at < 4:
+        _add_pass(rows, gains, ((bin_start[j0] * width,), (bins[j0],)), span, False, lanes, totals)
+        return 1
+    j1, j2, j3 = features[at + 1], features[at + 2], features[at + 3]
+    bases = (bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width, bin_start[j3] * width)
+    _add_pass(rows, gains, (bases, (bins[j0], bins[j1], bins[j2], bins[j3])), span, True, lanes, totals)
+    return 4
+
+
+def _add_narrow(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
+    """See add_some."""
+    at, left, width = place[0], place[1] - place[0], width_of(lanes)
+    j0, j1, j2 = features[at], features[min(at + 1, place[1] - 1)], features[min(at + 2, place[1] - 1)]
+    b0, b1, b2 = bin_start[j0] * width, bin_start[j1] * width, bin_start[j2] * width
+    if left >= 3:
         three = (b0, b1, b2), (bins[j0], bins[j1], bins[j2])
-        if far:
+        if place[2]:
             _add_pass(rows, gains, three, span, True, lanes, totals)
         else:
             _add_pass(rows, gains, three, span, False, lanes, totals)
         return 3
-    if width < WIDE and left == 2:
+    if left == 2:
         _add_pass(rows, gains, ((b0, b1), (bins[j0], bins[j1])), span, False, lanes, totals)
         return 2
     _add_pass(rows, gains, ((b0,), (bins[j0],)), span, False, lanes, totals)
     return 1
 
 
-@bare_step
+def add_some(*arguments: Any) -> Any:
+    """(bins, rows, gains, bin_start, features, place, span, lanes, totals): rows span[0]..span[1] for the next features
+    from place[0] on, of which those up to place[1] may be taken together; place[2]: whether gains have to be fetched.
+    Returns how many were taken. What a row's width rules out is not compiled."""
+    chosen: Any = _add_wide if width_of(arguments[-2]) >= WIDE else _add_narrow
+    return chosen(*arguments)
+
+
+if not JIT_DISABLED:
+
+    @overload(add_some, strict=False, jit_options=CHOSEN)
+    def _some_chosen(bins, rows, gains, bin_start, features, place, span, lanes, totals):  # type: ignore[no-untyped-def]
+        return _add_wide if width_of_type(lanes) >= WIDE else _add_narrow
+
+
+@step
 def add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
     """totals (OUT, flat int64) += gains of the rows, for some features (int64 [k]); afresh: whatever is there.
 
@@ -105,12 +125,12 @@ def add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh):  #
         for tile_start in range(0, n_rows, tile):
             span, at = (tile_start, min(tile_start + tile, n_rows)), start
             while at < stop:
-                place = at, stop, far and at == start
-                at += _add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals)
+                place = np.int64(at), stop, far and at == start  # a plain 0 would be a type of its own
+                at += add_some(bins, rows, gains, bin_start, features, place, span, lanes, totals)
         start = stop
 
 
-@bare_kernel
+@kernel
 def add_rows(bins, rows, gains, bin_start, features, lanes, totals, afresh):  # type: ignore[no-untyped-def]
     """add_gains, for Python."""
     add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh)

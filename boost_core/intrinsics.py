@@ -61,7 +61,8 @@ def _emit_adds(builder: Any, totals: list[Any], row: Any, n_channels: int, row_b
         offset += width
 
 
-def _width_of_type(lanes: Any) -> int:
+def width_of_type(lanes: Any) -> int:
+    """The channels of a row of lanes of a type of Numba's."""
     return sum(1 if isinstance(lane, types.Boolean) else LANE for lane in lanes)
 
 
@@ -69,7 +70,7 @@ def _width_compiled(typingctx: Any, lanes: Any) -> Any:
     """The channels of a row of these lanes, int64: a constant."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return ir.Constant(ir.IntType(64), _width_of_type(sig.args[0]))
+        return ir.Constant(ir.IntType(64), width_of_type(sig.args[0]))
 
     return types.int64(lanes), codegen
 
@@ -81,7 +82,7 @@ def _width_plain(lanes: Lanes) -> int:
 def _add_lanes_compiled(typingctx: Any, totals: Any, places: Any, rows: Any, row_at: Any, lanes: Any) -> Any:
     """totals[at : at + C] += rows[row_at : row_at + C] for every at of the tuple places, C = width_of(lanes); flat
     int64 and int32/int64 arrays. The places must be apart."""
-    n_channels = _width_of_type(lanes)
+    n_channels = width_of_type(lanes)
     signature = types.void(totals, places, rows, row_at, lanes)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -108,7 +109,7 @@ def _add_cells_compiled(
 ) -> Any:
     """As add_lanes, for the places bases[j] + columns[j][number] * width_of(lanes) for every j of two tuples, of int64
     and of uint8 arrays."""
-    n_channels = _width_of_type(lanes)
+    n_channels = width_of_type(lanes)
     signature = types.void(totals, bases, columns, number, rows, row_at, lanes)
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -144,7 +145,7 @@ def _gain_row_compiled(typingctx: Any, into: Any, at: Any, values: Any, first: A
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         target = builder.gep(context.make_array(sig.args[0])(context, builder, args[0]).data, [args[1]])
         source = builder.gep(context.make_array(sig.args[2])(context, builder, args[2]).data, [args[3]])
-        all_lanes, bits = _width_of_type(sig.args[5]), sig.args[0].dtype.bitwidth
+        all_lanes, bits = width_of_type(sig.args[5]), sig.args[0].dtype.bitwidth
         for offset in range(0, all_lanes, WIDEST):
             width = min(WIDEST, all_lanes - offset)
             vector = builder.load(_vector(builder, source, offset, 32, width), align=4)
@@ -175,7 +176,7 @@ def _prefetch_compiled(typingctx: Any, rows: Any, row_at: Any, lanes: Any) -> An
         array = context.make_array(sig.args[0])(context, builder, args[0])
         start = builder.bitcast(builder.gep(array.data, [args[1]]), ir.IntType(8).as_pointer())
         flags = [ir.Constant(ir.IntType(32), flag) for flag in (0, 3, 1)]  # to read, into all levels, data
-        n_bytes = _width_of_type(sig.args[2]) * sig.args[0].dtype.bitwidth // 8
+        n_bytes = width_of_type(sig.args[2]) * sig.args[0].dtype.bitwidth // 8
         declared = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), *(flag.type for flag in flags)])
         get: Any = cgutils.get_or_insert_function  # without types in Numba
         function = get(builder.module, declared, "llvm.prefetch.p0")

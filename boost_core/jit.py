@@ -62,18 +62,22 @@ CACHED = CACHE is not None
 compiled: Any = njit  # whose types do not know the options for wrappers
 # No wrappers that other compiled code would call through a pointer: nothing does, and each takes time to compile.
 COMMON = {"nogil": True, "cache": CACHED, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
-kernel = compiled(**COMMON)
+# Nor counts of references to arrays: each view, argument and result of tuples of many arrays would have as many as
+# there are arrays, most of them only to be removed again. Who calls holds them. What allocates an array cannot do
+# without: such kernels and steps are counted ones, and no others may return an array.
+UNCOUNTED, COUNTED = {**COMMON, "_nrt": False}, {**COMMON, "_nrt": True}  # said, or it is that of what calls
+# What is implemented for a type of argument (objective.py) is compiled as part of the kernel that calls it.
+CHOSEN: Any = {name: UNCOUNTED[name] for name in ("error_model", "no_cfunc_wrapper", "_nrt")}
+kernel = compiled(**UNCOUNTED)
+counted_kernel = compiled(**COUNTED)
 # What only other kernels call (Python must not): nor a wrapper for Python, which takes 30 ms to compile, as long as the
 # code of a small step, and for tuples of many arrays longer than any. Tests call steps by way of tests/calling.py.
-step = compiled(**COMMON, no_cpython_wrapper=True)
-# The same for what allocates nothing and returns no arrays: without counts of references, of which each view, argument
-# and result of tuples of many arrays would have as many as there are arrays, most of them only to be removed again.
-UNCOUNTED = {**COMMON, "_nrt": False}
-bare_kernel = compiled(**UNCOUNTED)
-bare_step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
+step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
+counted_step = compiled(**COUNTED, no_cpython_wrapper=True)
 # A step with one place where it is called: it becomes a part of what calls it before types are found. Every kernel
 # optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
-inlined_step = compiled(**COMMON, no_cpython_wrapper=True, inline="always")
+inlined_step = compiled(**UNCOUNTED, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
-inner = compiled(**COMMON, forceinline=True, no_cpython_wrapper=True)
-inner_kernel = compiled(**COMMON, forceinline=True)  # that Python calls, too
+inner = compiled(**UNCOUNTED, forceinline=True, no_cpython_wrapper=True)
+counted_inner = compiled(**COUNTED, forceinline=True, no_cpython_wrapper=True)
+inner_kernel = compiled(**UNCOUNTED, forceinline=True)  # that Python calls, too

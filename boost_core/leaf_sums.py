@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from boost_core.bundles import Bundles, add_columns
 from boost_core.gain_matrix import absolute_sum
 from boost_core.intrinsics import Lanes
-from boost_core.jit import bare_step
+from boost_core.jit import step
 from boost_core.lone_growth import ABSOLUTE, SMALL, SMALL_SLOT
 from boost_core.native_calls import Call, Room, task_at
 
@@ -23,7 +23,7 @@ class LeafSums(NamedTuple):
     """What leaves' sums are made of.
 
     bins uint8 [d, n]; gains: of GainMatrix.flat; order, hists, control, segments: of lone_growth.grow's work and tree;
-    joint: see bundles.add_bundled; edges int64 [n_blocks + 1, 3]: where a block's features, single features and bundles
+    joint: see bundles.add_columns; edges int64 [n_blocks + 1, 3]: where a block's features, single features and bundles
     begin; features int64 [k]: those with cuts; singles: of these, those in no bundle.
     """
 
@@ -43,7 +43,7 @@ class LeafSums(NamedTuple):
     lanes: Lanes
 
 
-@bare_step
+@step
 def _sum_up(context, number, kind):  # type: ignore[no-untyped-def]
     """2 * block + place: the block's part of the histograms of leaf SMALL (place 0) or LARGE (1) of control.
     ~leaf: control[ABSOLUTE] = the sum of the absolute gains of that leaf's rows."""

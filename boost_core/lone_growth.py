@@ -18,7 +18,7 @@ from boost_core.crew import NOTHING, await_all, claim, dismiss, dismissed, finis
 from boost_core.cut import NO_CUT, RECORD_FIELDS, VALUE, divide, join_sides, partition
 from boost_core.cut_search import left_sums, search_next, start_search
 from boost_core.intrinsics import pause
-from boost_core.jit import bare_step, inlined_step
+from boost_core.jit import inlined_step, step
 from boost_core.kernel_times import HISTOGRAMS, KERNELS, PARTITION, SEARCH, read_clock
 from boost_core.native_calls import LEADER, Call, call_address, task_at
 from boost_core.posts import PATIENCE, invite, withdraw
@@ -99,7 +99,7 @@ class Blocks(NamedTuple):
     summing: Call
 
 
-@bare_step
+@step
 def grow(context, number, kind):  # type: ignore[no-untyped-def]
     """Grow a tree, with whoever waits at the posts. At the context: Grow; the number says nothing."""
     crew, posts, rows, n_blocks, objective, table, sums, total, work, tree, call, summing = task_at(context, kind)
@@ -135,7 +135,7 @@ def grow(context, number, kind):  # type: ignore[no-untyped-def]
     times[KERNELS] += read_clock(times) - began
 
 
-@bare_step
+@step
 def do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
     """Do blocks of features: the leader (LEADER) those of a publication, a helper until there are no more for a while.
     At the context: Blocks."""
@@ -154,7 +154,7 @@ def do_blocks(context, helper, kind):  # type: ignore[no-untyped-def]
             finish(crew)
 
 
-@bare_step
+@step
 def _share(crew, posts, call, n_blocks):  # type: ignore[no-untyped-def]
     """Publish the blocks of what control says, do those that nobody else does, wait for the rest."""
     publish(crew)
@@ -228,7 +228,7 @@ def _prepare(tree, new, slots, taken, control):  # type: ignore[no-untyped-def]
     control[LARGE_SLOT] = slots[control[LARGE]]
 
 
-@bare_step
+@step
 def _take_slot(tree, slots, taken, leaf, new):  # type: ignore[no-untyped-def]
     """A free slot, else that of the least promising leaf (never of the two leaves named); there are 2 at least."""
     for slot in range(taken.shape[0]):
@@ -293,7 +293,7 @@ def _gain(tree, leaf, total_mass, control, summing):  # type: ignore[no-untyped-
     return gain_of(cut_value, own_value, control[ABSOLUTE])
 
 
-@bare_step
+@step
 def _combine(tree, leaf, hists, slots, taken, table, found, total_mass, control, summing):  # type: ignore[no-untyped-def]
     """The best of the blocks' cuts, lowest features first among equals, becomes the leaf's record."""
     best = 0

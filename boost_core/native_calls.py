@@ -1,6 +1,6 @@
 """Calls that Python and threads know nothing of: compiled code is called by an address and the place of its arguments.
 
-    @bare_step
+    @step
     def body(context, number, kind):      # a step, compiled for each type of task; returns and raises nothing
         task = task_at(context, kind)
         ...
@@ -28,7 +28,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from boost_core.aligned import aligned_zeros
-from boost_core.jit import JIT_DISABLED, bare_kernel
+from boost_core.jit import JIT_DISABLED, kernel
 
 Call = tuple[int, int]  # (address, context), for as long as the room, and the arrays of the task, live
 NO_CALL: Call = (0, 0)
@@ -260,7 +260,7 @@ call_address: Any = _call_address_plain if JIT_DISABLED else intrinsic(_call_add
 replace_if: Any = _replace_if_plain if JIT_DISABLED else intrinsic(_replace_if_compiled)
 
 
-@bare_kernel
+@kernel
 def make_call(address, context, number):  # type: ignore[no-untyped-def]
     """call_address, for Python."""
     call_address(address, context, number)

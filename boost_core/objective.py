@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import overload
 
 from boost_core.intrinsics import lanes_for
-from boost_core.jit import JIT_DISABLED
+from boost_core.jit import CHOSEN, JIT_DISABLED
 
 _implementations: dict[tuple[Any, type], Callable[..., Any]] = {}
 _uncounted: dict[type, Callable[[Any], bool]] = {}
@@ -87,7 +87,7 @@ def implements(function: Callable[..., Any], objective: type[NamedTuple]) -> Cal
             return implementation if named and given.instance_class is objective else None
 
         if not JIT_DISABLED:
-            overload(function, strict=False, jit_options={"error_model": "numpy"})(choose)
+            overload(function, strict=False, jit_options=CHOSEN)(choose)
         return implementation
 
     return register

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_zeros
 from boost_core.intrinsics import exchange, load_shared, pause, yield_processor
-from boost_core.jit import bare_kernel, bare_step
+from boost_core.jit import kernel, step
 from boost_core.native_calls import call_address, replace_if
 
 POST = 16  # entries of a helper: two cache lines, as processors fetch them in pairs
@@ -42,7 +42,7 @@ def n_threads(posts: NDArray[np.int64]) -> int:
     return len(posts) // POST + 1
 
 
-@bare_step
+@step
 def invite(posts, call):  # type: ignore[no-untyped-def]
     """Ask all who wait or are on their way to make a call (native_calls.call_of), with the helper's number as its last
     argument. Who has been asked is not asked again, unless it has come back."""
@@ -55,7 +55,7 @@ def invite(posts, call):  # type: ignore[no-untyped-def]
                 replace_if(posts, at + STATE, WAITING, INVITED)
 
 
-@bare_step
+@step
 def withdraw(posts):  # type: ignore[no-untyped-def]
     """Nobody begins the call any more, and who had begun has ended it: what it refers to may go."""
     for at in range(0, posts.shape[0], POST):
@@ -72,7 +72,7 @@ def withdraw(posts):  # type: ignore[no-untyped-def]
                     yield_processor()
 
 
-@bare_step
+@step
 def all_near(posts):  # type: ignore[no-untyped-def]
     """Whether nobody is away: who is can only be called back from Python."""
     n_away = 0
@@ -81,14 +81,14 @@ def all_near(posts):  # type: ignore[no-untyped-def]
     return n_away == 0
 
 
-@bare_step
+@step
 def hold(posts):  # type: ignore[no-untyped-def]
     """Let helpers wait on until Team.release, as Python has more to do than usual before the next kernel."""
     for at in range(0, posts.shape[0], POST):
         exchange(posts, at + HELD, 1)
 
 
-@bare_kernel
+@kernel
 def serve(posts, number, bell, heard):  # type: ignore[no-untyped-def]
     """Make the calls that helper `number`, who was called, is invited to, until there is none for a while or it is
     wanted in Python: the bell (int64 [1]) says something else than `heard`."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.bin_grid import equal_cell
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner, kernel
 
 CELLS = 8192  # 8 values each: counts of 4 bytes fill the nearest cache
 LOOKED_AT = 1024  # of the sample's values, for the range of the cells between the two at its ends
@@ -62,7 +62,7 @@ def _mark(counts, n, max_bins, starts):  # type: ignore[no-untyped-def]
     return end
 
 
-@kernel
+@counted_kernel
 def take(sample, max_bins, counts, taken):  # type: ignore[no-untyped-def]
     """taken (OUT, float64 [1 + n]): behind the first entry, values of the cells that ranks lie in and of those before,
     cell by cell; counts (OUT, int64 [CELLS + 1]): by cell, negative where its values are taken. Returns where those

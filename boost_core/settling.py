@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from boost_core.compact import Compact
 from boost_core.decoding import Decoding, Rule
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import counted_kernel, inner, step
 from boost_core.tree_vectors import lead
 
 LARGEST_REACH = 1 << 60  # of scores: beyond it bounds could wrap around, and nobody leaves early
@@ -92,7 +92,7 @@ def worth_leaving(n_rows, n_settled, bounds, look):  # type: ignore[no-untyped-d
     return won > MARGIN * lost
 
 
-@kernel
+@counted_kernel
 def _limits(leaf_start, says, multiplier, column, stops, lowest, highest):  # type: ignore[no-untyped-def]
     """lowest, highest (OUT): see Bounds."""
     n_columns, look = lowest.shape[1], stops.shape[0] - 1

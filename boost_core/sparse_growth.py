@@ -28,7 +28,7 @@ from boost_core.cut import (
     FeatureSlices,
     partition,
 )
-from boost_core.jit import bare_kernel
+from boost_core.jit import kernel
 from boost_core.kernel_times import HISTOGRAMS, PARTITION, SEARCH
 from boost_core.shard import Shard
 from boost_core.sparse_gains import SparseGains, mass_of
@@ -112,7 +112,7 @@ class Ranked:
         return self._cold.only(wanted) if np.any(wanted & (self._sums < self._least)) else None
 
 
-@bare_kernel
+@kernel
 def _partition(order, bins, segment, cut, scratch):  # type: ignore[no-untyped-def]
     """cut.partition, for Python."""
     return partition(order, bins, segment, cut, scratch)

@@ -13,7 +13,7 @@ import numpy as np
 
 from boost_core.cut import FEATURE, NO_CUT, VALUE
 from boost_core.cut_search import consider
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_inner, counted_kernel, inner, kernel
 
 NOTHING = -(1 << 61)  # below every sum, and two of them still fit int64
 MOST_CODES = 257  # bins of a feature, with that of missing values
@@ -50,7 +50,7 @@ def _add_entries(bins, of_row, gains, segment, bin_start, features, sums):  # ty
                     part[np.uint64(bins[last, np.uint64(of_row[e])])] += gains[e]
 
 
-@kernel
+@counted_kernel
 def fill_table(bins, entries, rows, counts, bin_start, features, table):  # type: ignore[no-untyped-def]
     """table (OUT) [n_bins, hot classes + 1] of some features: sums of a node's hot gains, and last its count of rows.
 
@@ -89,7 +89,7 @@ def node_entries(rows, cold, labels, gains, places):  # type: ignore[no-untyped-
             to += 1
 
 
-@kernel
+@counted_kernel
 def number_labels(labels, numbers):  # type: ignore[no-untyped-def]
     """labels (IN/OUT): classes become numbers from 0 in order of appearance, so that a small node has small sums.
 
@@ -201,7 +201,7 @@ def _hot_sides(below, added, total):  # type: ignore[no-untyped-def]
     return left, right
 
 
-@inner
+@counted_inner
 def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ignore[no-untyped-def]
     """Best cut of a feature, in the order of ties of cut_search.search_feature; returns the greatest hot sum of a side.
 
@@ -242,7 +242,7 @@ def _search_feature(table, n_thresholds, has_missing, maxima, best):  # type: ig
     return greatest
 
 
-@kernel
+@counted_kernel
 def search_sparse(table, layout, features, floor, codes, cold, n_labels, best):  # type: ignore[no-untyped-def]
     """Best cut of a range of features: the first one of the greatest value (best: OUT [RECORD_FIELDS]).
 

@@ -24,7 +24,7 @@ from boost_core.crew import share_out
 from boost_core.fitted import Fitted, Speech, one_tree
 from boost_core.gain_matrix import Reading
 from boost_core.growth import Grower, Growing
-from boost_core.jit import bare_step, inlined_step
+from boost_core.jit import inlined_step, step
 from boost_core.kernel_times import KERNELS, UPDATE, WEIGHTS, read_clock
 from boost_core.native_calls import LEADER, Call, Room, call_address, make_call, task_at
 from boost_core.posts import all_near, hold, n_threads
@@ -101,7 +101,7 @@ class _Rounds(NamedTuple):
     done: Integers
 
 
-@bare_step
+@step
 def _run_rounds(context, number, kind):  # type: ignore[no-untyped-def]
     """Run rounds and note them. At the context: _Rounds; the number says nothing."""
     task = task_at(context, kind)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
 from boost_core.compact import HIGH, LEAVES, LOW, MISSING, Compact
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import counted_kernel, counted_step, inner, kernel, step
 from boost_core.settling import SAMPLE, clear, mark_settled, worth_leaving, write_label
 from boost_core.tree_vectors import LANES, TREES, add_leaves, choose_lanes, place_values, scale_row
 
@@ -78,7 +78,7 @@ def code_rows(rows, strides, first, n_rows, coding, tile):  # type: ignore[no-un
                 codes[i] = places[i] + 1
 
 
-@step
+@counted_step
 def find_leaves(trees, first, last, n_rows, tile):  # type: ignore[no-untyped-def]
     """tile.leaves (OUT) of the first n_rows rows in the trees first..last, and 0 in what is left of TREES trees."""
     room = tile.leaves.shape[1]
@@ -180,7 +180,7 @@ def _keep_unsettled(n_rows, n_columns, bounds, look, tile, classes, sets):  # ty
     return n_kept
 
 
-@kernel
+@counted_kernel
 def label_span(rows, strides, coding, trees, kind, bounds, span, tile, classes, sets):  # type: ignore[no-untyped-def]
     """classes or sets (OUT, see settling.write_label) of the rows span[0]..span[1]; kind: (labels, n_columns)."""
     n_trees, nothing = trees.multiplier.shape[0], np.zeros(0, np.int64)

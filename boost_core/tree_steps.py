@@ -10,12 +10,12 @@ from boost_core.cut import (
     NO_CUT,
     RECORD_FIELDS,
 )
-from boost_core.jit import bare_step
+from boost_core.jit import step
 from boost_core.objective import set_leaves, set_root
 from boost_core.tree import GAIN_SHIFT, LEFT, MAX_DEPTH, N_LEAVES, N_NODES, RIGHT, WORTH
 
 
-@bare_step
+@step
 def start_tree(tree, objective, n_rows, sums):  # type: ignore[no-untyped-def]
     """Leaf 0 holds all rows; sums over all members."""
     n_channels = sums.shape[0] - 1
@@ -31,7 +31,7 @@ def start_tree(tree, objective, n_rows, sums):  # type: ignore[no-untyped-def]
     tree.counts[N_NODES] = 0
 
 
-@bare_step
+@step
 def gain_of(cut_value, own_value, mass):  # type: ignore[no-untyped-def]
     """What a leaf's best cut gains over the leaf itself, 0 if that is rounding; mass: its absolute gains over all
     members."""
@@ -39,7 +39,7 @@ def gain_of(cut_value, own_value, mass):  # type: ignore[no-untyped-def]
     return gain if cut_value != NO_CUT and gain > mass >> GAIN_SHIFT else 0
 
 
-@bare_step
+@step
 def add_node(nodes, parents, node, leaf, new, record):  # type: ignore[no-untyped-def]
     """A leaf becomes a node, of whose children the left one keeps its index and the right one is `new`.
 
@@ -55,7 +55,7 @@ def add_node(nodes, parents, node, leaf, new, record):  # type: ignore[no-untype
     parents[new, 0], parents[new, 1] = node, RIGHT
 
 
-@bare_step
+@step
 def best_leaf(tree):  # type: ignore[no-untyped-def]
     """The leaf to split: largest gain, lowest index among equals; -1 if no gain is left."""
     best = 0
@@ -65,13 +65,13 @@ def best_leaf(tree):  # type: ignore[no-untyped-def]
     return best if tree.gains[best] > 0 else -1
 
 
-@bare_step
+@step
 def may_split(tree, leaf):  # type: ignore[no-untyped-def]
     """Whether a leaf is above the greatest depth."""
     return tree.depths[leaf] < tree.counts[MAX_DEPTH]
 
 
-@bare_step
+@step
 def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
     """The feature of a leaf's best cut, and the cut as `divide` takes it."""
     record = tree.records[leaf]
@@ -79,7 +79,7 @@ def cut_of(tree, leaf, n_thresholds):  # type: ignore[no-untyped-def]
     return feature, (record[KIND], record[BIN], n_thresholds[feature] + 1, record[MISSING_LEFT] == 1)
 
 
-@bare_step
+@step
 def split(tree, objective, leaf, middle):  # type: ignore[no-untyped-def]
     """Make a leaf a node: its left child keeps the index, the right one gets the next free index, returned.
 
@@ -105,7 +105,7 @@ def split(tree, objective, leaf, middle):  # type: ignore[no-untyped-def]
     return new
 
 
-@bare_step
+@step
 def name_leaves(tree, order, leaf_of_row):  # type: ignore[no-untyped-def]
     """leaf_of_row (OUT, int32 [n_rows]): the leaf of each local row. The tree is done."""
     tree.counts[WORTH] = 0

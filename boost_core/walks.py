@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from boost_core.aligned import aligned_empty
 from boost_core.compact import LEAVES, MISSING, Compact, compact_of
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_inner, counted_kernel, inner
 from boost_core.kept import Kept
 from boost_core.model import Forest
 from boost_core.settling import first_greatest
@@ -118,7 +118,7 @@ def _records(compact: Compact) -> tuple[Integers, Integers, Integers]:
 walks_of = Kept(make_walks)
 
 
-@inner
+@counted_inner
 def _code(rows, coding, cuts, n_codes, codes):  # type: ignore[no-untyped-def]
     """codes (OUT, uint8 [n * n_codes]) of rows float64 [n, d]."""
     n_rows, places = rows.shape[0], np.empty(rows.shape[0], np.int64)
@@ -160,7 +160,7 @@ def _find(records, trees, steps, codes, code_at, width, places):  # type: ignore
         places[t] = trees[t, LEAF] + places[t] * width
 
 
-@kernel
+@counted_kernel
 def walk_rows(  # type: ignore[no-untyped-def]
     rows, coding, cuts, records, trees, steps, multiplier, says, shape, scores, classes
 ):

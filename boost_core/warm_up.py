@@ -2,27 +2,31 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from boost_core.algorithms.base import MaybeSparse, channels_of
+from boost_core.algorithms.base import MaybeSparse, channels_of, reading_of
 from boost_core.binning import make_binning
 from boost_core.catalogue import ALGORITHMS, WEAK_LEARNERS
 from boost_core.collective import Alone, Collective, Integers
 from boost_core.config import TrainingConfig
+from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix
-from boost_core.growth import Grower
+from boost_core.growth import Grower, Growth
 from boost_core.records import Phase, Silent
 from boost_core.replay import route_round
 from boost_core.row_weights import new_gains
+from boost_core.scores import zero_scores
 from boost_core.shard import Shard
 from boost_core.start import Start
-from boost_core.team import Rehearsal
+from boost_core.team import Rehearsal, Team
 from boost_core.training import train
 from boost_core.training_data import TrainingData, by_class, problem_of
+from boost_core.tree import NO_LIMIT, Tree
 
 ROWS_A_CLASS = 3
 MADE_UP = 1 << 20
@@ -93,22 +97,65 @@ def warm_up(
 
 def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
     """Fit one weak learner, to gains made up, since it takes kernels to make those of the algorithm: what is compiled
-    then is most of what training needs, and none of the rest, which another process may compile at the same time.
+    then is most of what training needs, and none of the rest, which another process may compile at the same time, nor,
+    where no gang is, what sums gains up (warm_up_sums). Then compile what is needed after weak learners.
 
     Gains in lists (sparse_gains.py) are not made up: nothing is compiled.
     """
-    data, collective = _tiny(n_classes, kind or WarmUp())
+    kind = kind or WarmUp()
     with Rehearsal() as team:
-        data = by_class(data, config, collective)
-        choice = config.algorithm
-        algorithm = ALGORITHMS[choice.name](problem_of(data, config, collective, team), choice.parameters)
-        if isinstance(algorithm, MaybeSparse) and algorithm.sparse:
+        made_up = _made_up(config, n_classes, kind, team)
+        if made_up is None:
             return
-        n_channels = channels_of(algorithm)
-        gains = _made_up(data.train, n_channels)
-        sums = collective.sum(gains.values[:, : n_channels + 1].sum(axis=0, dtype=np.int64))
-        grower = Grower(data.train, data.binning, collective, team)
-        WEAK_LEARNERS[config.weak_learner.name](grower, config.weak_learner.parameters).fit(gains, sums)
+        fitted = made_up.fit(config, Grower if kind.in_gang else _Roots, team)
+        shard = made_up.data.train
+        route_round(fitted, shard, made_up.data.binning, team)
+        list(zero_scores(shard.n_rows, made_up.n_columns).leads(shard.labels, shard.n_rows))
+
+
+def warm_up_sums(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
+    """Compile what sums gains up while a tree grows in one process, where the weak learner grows one."""
+    with Rehearsal() as team, suppress(_Stopped):
+        made_up = _made_up(config, n_classes, kind or WarmUp(), team)
+        if made_up is not None:
+            made_up.fit(config, _Summing, team)
+
+
+class _Roots(Grower):
+    """Grows trees of one leaf, for which nothing is summed up."""
+
+    def grow(
+        self,
+        objective: Any,
+        gains: GainMatrix,
+        sums: Integers,
+        max_leaves: int,
+        n_outputs: int,
+        max_depth: int = NO_LIMIT,
+    ) -> Tree:
+        return super().grow(objective, gains, sums, 1, n_outputs, max_depth)
+
+
+class _Stopped(Exception):
+    """What was to be compiled is."""
+
+
+class _Summing(Grower):
+    """Compiles what sums gains up for the first tree that is asked for."""
+
+    def grow(
+        self,
+        objective: Any,
+        gains: GainMatrix,
+        sums: Integers,
+        max_leaves: int,
+        n_outputs: int,
+        max_depth: int = NO_LIMIT,
+    ) -> Tree:
+        growing = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums)
+        if growing is not None:
+            growing.summing()
+        raise _Stopped
 
 
 class _Gate(Silent):
@@ -142,9 +189,34 @@ def _tiny(n_classes: int, kind: WarmUp) -> tuple[TrainingData, Collective]:
     return TrainingData(shard, shard, binning, counts, n_rows, n_rows), collective
 
 
-def _made_up(shard: Shard, n_channels: int) -> GainMatrix:
-    """Gains that favour a row's own label, of the types that algorithms give them."""
+@dataclass(frozen=True)
+class _MadeUp:
+    """Gains that favour a row's own label, of the types that the algorithm gives them, and whose they are."""
+
+    data: TrainingData
+    collective: Collective
+    gains: GainMatrix
+    n_columns: int
+
+    def fit(self, config: TrainingConfig, grower: type[Grower], team: Team) -> Fitted:
+        """A weak learner."""
+        n_channels = self.gains.n_channels
+        sums = self.collective.sum(self.gains.values[:, : n_channels + 1].sum(axis=0, dtype=np.int64))
+        choice = config.weak_learner
+        grows = grower(self.data.train, self.data.binning, self.collective, team)
+        return WEAK_LEARNERS[choice.name](grows, choice.parameters).fit(self.gains, sums)
+
+
+def _made_up(config: TrainingConfig, n_classes: int, kind: WarmUp, team: Team) -> _MadeUp | None:
+    """None: the algorithm's gains are lists."""
+    data, collective = _tiny(n_classes, kind)
+    data, choice = by_class(data, config, collective), config.algorithm
+    algorithm = ALGORITHMS[choice.name](problem_of(data, config, collective, team), choice.parameters)
+    if isinstance(algorithm, MaybeSparse) and algorithm.sparse:
+        return None
+    shard, n_channels = data.train, channels_of(algorithm)
     values = new_gains(shard.n_rows, n_channels, shard.copies)
     values[:, :n_channels] = np.where(np.arange(n_channels) == shard.labels[:, None] % n_channels, MADE_UP, -MADE_UP)
     values[:, n_channels] = 1
-    return GainMatrix(values, n_channels, 0, MADE_UP * shard.n_rows * n_channels)
+    gains = GainMatrix(values, n_channels, 0, MADE_UP * shard.n_rows * n_channels, reading_of(algorithm))
+    return _MadeUp(data, collective, gains, algorithm.n_columns)

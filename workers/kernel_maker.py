@@ -10,6 +10,7 @@ it has loaded. The second for time: a process compiles one function at a time, a
 (docs/performance.md). Whatever happens to the child, the member compiles what it does not find.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -35,7 +36,7 @@ from boost_core.collective import Alone
 from boost_core.config import TrainingConfig
 from boost_core.intrinsics import width_for
 from boost_core.team import Rehearsal
-from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
+from boost_core.warm_up import WarmUp, warm_up, warm_up_growth, warm_up_sums
 from workers.assignment import assign
 from workers.data_plan import DataRequest, plan_data
 from workers.job import Assignment, TrainingJob
@@ -143,8 +144,9 @@ def make_kernels(order: Order, cancelled: Callable[[], bool]) -> None:
 def growth_made_apart(
     assignment: Assignment, order: Order, cancelled: Callable[[], bool]
 ) -> Iterator[Callable[[], None]]:
-    """Have a child compile what weak learners need from now on, where that is worth it. What is given waits for the
-    child; afterwards it is gone. Nothing that goes wrong with it is an error.
+    """Have a child compile what weak learners need from now on, where that is worth it. What is given compiles what the
+    child leaves to the member, so that both take as long, and waits for the child; afterwards it is gone. Nothing that
+    goes wrong with it is an error.
     """
     children: list[subprocess.Popen[bytes]] = []
     with ExitStack() as stack:
@@ -155,6 +157,8 @@ def growth_made_apart(
         def wait() -> None:
             while children:
                 child = children.pop()
+                if not order.kind.in_gang:
+                    warm_up_sums(order.config, order.n_classes, order.kind)
                 if not _made(child, cancelled):
                     child.kill()
 
@@ -226,6 +230,7 @@ def main() -> None:
     """Compile what the standard input asks for."""
     order = Order.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_member, daemon=True).start()
+    gc.disable()  # this process ends before its garbage matters
     if order.growth:
         warm_up_growth(order.config, order.n_classes, order.kind)
         return

@@ -11,7 +11,7 @@ from boost_core.collective import Alone, Collective
 from boost_core.config import Choice
 from boost_core.decoding import Decoding
 from boost_core.fitted import Fitted
-from boost_core.gain_matrix import GainMatrix, channel_sums
+from boost_core.gain_matrix import GainMatrix, Reading, channel_sums
 from boost_core.objective import implementation
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
@@ -124,6 +124,17 @@ class _Columned(Protocol):
 def channels_of(algorithm: _Columned) -> int:
     """The channels of an algorithm's gain matrices, or of its form's."""
     return algorithm.n_channels if isinstance(algorithm, Channeled) else algorithm.n_columns
+
+
+@runtime_checkable
+class _Read(Protocol):
+    @property
+    def reading(self) -> Reading: ...
+
+
+def reading_of(algorithm: object) -> Reading:
+    """How weak learners read an algorithm's gain matrices, or its form's."""
+    return algorithm.reading if isinstance(algorithm, _Read) else Reading.TOGETHER
 
 
 @runtime_checkable

@@ -27,7 +27,7 @@ from boost_core.algorithms.exponential_pairs import LN2, NO_ROW, TILE_ROWS
 from boost_core.algorithms.fixed_pairs import EDGE_EPS, on_grid
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, gains_won, scale_for
-from boost_core.jit import kernel
+from boost_core.jit import counted_kernel, kernel
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 
@@ -97,7 +97,7 @@ def _peak(scores, labels, lag, units, start, stop):  # type: ignore[no-untyped-d
     return peak
 
 
-@kernel
+@counted_kernel
 def _fill(scores, labels, copies, tables, exponents, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of one copy of rows[0]..rows[1]; returns the sums of absolute gains (of one copy a row)
     and, of all copies, of the potentials in units of the largest a and of w.

@@ -10,14 +10,14 @@ from boost_core.algorithms.margin_descent import LOSS, Line, MarginDescent
 from boost_core.algorithms.simplex import component, kinds
 from boost_core.fitted import Fitted, Speech
 from boost_core.gain_matrix import GainMatrix
-from boost_core.jit import kernel
+from boost_core.jit import counted_kernel
 from boost_core.parameters import Parameter
 from boost_core.probability import Link
 from boost_core.row_weights import new_gains
 from boost_core.scores import UNIT, Scores
 
 
-@kernel
+@counted_kernel
 def _project(pairs, labels, codes, kinds, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): the gradient's component w(i) = 0.5 sum_k q(i,k) (Y[y] - Y[k]) of rows[0]..rows[1].
 

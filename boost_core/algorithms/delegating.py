@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from boost_core.algorithms.base import Gains, Integers, Step, channels_of
+from boost_core.algorithms.base import Gains, Integers, Step, channels_of, reading_of
 from boost_core.fitted import Fitted
 from boost_core.scores import Scores
 
@@ -33,6 +33,7 @@ class Delegating:
         self._form = form
         self.ln_initial = form.ln_initial
         self.n_columns, self.n_channels = form.n_columns, channels_of(form)
+        self.reading = reading_of(form)
         self.error_factor = error_factor
 
     def peaks(self, scores: Scores) -> Integers:

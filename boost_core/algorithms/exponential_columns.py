@@ -20,7 +20,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_votes import LN2, TILE_ROWS, InitialWeights
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, scale_for
-from boost_core.jit import kernel
+from boost_core.jit import counted_kernel, kernel
 from boost_core.model import SCORE_UNITS
 from boost_core.records import StopReason
 from boost_core.row_weights import new_gains, weigh
@@ -42,7 +42,7 @@ def _peaks(scores, labels, code, start, stop, peaks):  # type: ignore[no-untyped
                 peaks[0, c] = max(peaks[0, c], score)
 
 
-@kernel
+@counted_kernel
 def _fill(scores, labels, tables, shifts, rows, values, totals):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1]; totals (IN/OUT, int64 [c]): sums of absolute gains.
 
@@ -98,6 +98,7 @@ class ExponentialColumns:
     """
 
     ln_initial = 0.0
+    reading = Reading.APART
 
     def __init__(self, problem: Problem, columns: Columns, error_factor: float | None) -> None:
         self.error_factor, self._team, self._labels = error_factor, problem.team, problem.labels
@@ -137,7 +138,7 @@ class ExponentialColumns:
         tables = (self._code, np.ldexp(self._weights, scales))
         columns = self._fill_all(scores, tables, shifts.astype(np.float64))
         total = int(columns.sum())
-        matrix = GainMatrix(self._values, self.n_columns, 0, total, Reading.APART)
+        matrix = GainMatrix(self._values, self.n_columns, 0, total, self.reading)
         return Gains(matrix, np.concatenate([[total], columns]), 0)
 
     def _scale(self, peaks: Integers, shift: int, column: int) -> int:

@@ -20,7 +20,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.sparse_pairs import SparsePairs
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.jit import kernel, step
+from boost_core.jit import counted_kernel, kernel, step
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
 from boost_core.sparse_rule import keeps_sparse
@@ -43,7 +43,7 @@ def _peak(scores, labels, start, stop):  # type: ignore[no-untyped-def]
     return peak
 
 
-@kernel
+@counted_kernel
 def _fill(scores, labels, exponents, own_share, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1]; a true label's is own_share times the row's P_i.
 

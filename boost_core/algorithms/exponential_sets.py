@@ -18,7 +18,7 @@ from boost_core.algorithms.exponential_odds import ExponentialOdds
 from boost_core.algorithms.exponential_votes import ExponentialVotes, InitialWeights, shift_and_scale
 from boost_core.algorithms.set_weights import SetWeights
 from boost_core.gain_matrix import Reading
-from boost_core.jit import kernel
+from boost_core.jit import counted_kernel, kernel
 from boost_core.row_weights import new_gains
 from boost_core.scores import NO_PAIR, UNIT, Scores
 
@@ -36,7 +36,7 @@ def _peaks(scores, sets, sizes, grouped, rows, peaks):  # type: ignore[no-untype
             peaks[sign, group] = max(peaks[sign, group], exponent)
 
 
-@kernel
+@counted_kernel
 def _fill(scores, sets, sizes, tables, shift, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1]; tables = (by_size times 2**scale, by_label). Returns their sum."""
     by_size, by_label = tables

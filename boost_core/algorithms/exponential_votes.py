@@ -21,7 +21,7 @@ from boost_core.crew import Sharing, do_part, join_parts
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, Reading, ScaleLimits, scale_limits, scale_within
 from boost_core.intrinsics import Lanes, add_lanes, gain_row, lanes_for, width_of
-from boost_core.jit import bare_step, inner, kernel, step
+from boost_core.jit import inner, kernel, step
 from boost_core.objective import implements
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import NO_PAIR, UNIT, Scores
@@ -115,7 +115,7 @@ def _new_room(n_threads: int, n_columns: int, n_padded: int, scores: np.dtype[np
     )
 
 
-@bare_step
+@step
 def _fill(task, thread, shift, start, end):  # type: ignore[no-untyped-def]
     """task.values (OUT): gains of rows start..end; sums of the thread's room (OUT): of these rows. Returns the sum of
     absolute gains.
@@ -239,7 +239,7 @@ class ExponentialVotes:
         self._n_pairs = problem.all_rows * self.n_columns
         self._limits = scale_limits(self._n_pairs)
         self._team, self._copies = problem.team, problem.copies
-        self._reading = reading
+        self.reading = reading
         self._values = new_gains(n_rows, self.n_columns, problem.copies)
         self._lanes, self._work = lanes_for(self._values.shape[1]), n_rows * self.n_columns
         self._room: _Room | None = None
@@ -293,12 +293,12 @@ class ExponentialVotes:
     def _told(self, found: Integers) -> Gains:
         """The gains of which _Fill found this."""
         shift, scale, total = found[:SUMS].tolist()
-        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
+        matrix = GainMatrix(self._values, self.n_columns, scale, total, self.reading)
         return Gains(matrix, found[TOTAL:SUMS], shift, found[SUMS : SUMS + self.n_columns + 1])
 
     def pace(self, scores: Scores, peaks: Integers) -> Pace | None:
         """See algorithms.base.Paced."""
-        if self._copies is not None or self._reading is not Reading.TOGETHER:
+        if self._copies is not None or self.reading is not Reading.TOGETHER:
             return None
         found, sharing, given = self._found[0], Sharing(), self._filling(scores, peaks)
         filling = self._team.sharing(sharing, *given)
@@ -318,7 +318,7 @@ class ExponentialVotes:
         """Gains of self._values, whose sum is total, once rows count as often as their copies."""
         if self._copies is not None:
             total = int(weigh(self._values, self._copies, self.n_columns, self._team).sum())
-        matrix = GainMatrix(self._values, self.n_columns, scale, total, self._reading)
+        matrix = GainMatrix(self._values, self.n_columns, scale, total, self.reading)
         return Gains(matrix, np.array([total], np.int64), shift)
 
     def ln_loss(self, gains: Gains, totals: Integers) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from boost_core import ieee_math
 from boost_core.gain_matrix import SUM_BITS
-from boost_core.jit import inner, kernel
+from boost_core.jit import counted_kernel, inner, kernel
 
 ROW_BITS = 50  # of a row's rounded number: rounding works below 2**51
 LOWEST_EXPONENT = -600.0  # of weights: lower ones round to no gain, and their scale would leave the range of floats
@@ -79,7 +79,7 @@ def _tangent(margins, own, weights, curves):  # type: ignore[no-untyped-def]
     return loss
 
 
-@kernel
+@counted_kernel
 def fill(logistic, scores, labels, units, rows, copies, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1], -weight at a wrong class and their sum at the true one.
 
@@ -110,7 +110,7 @@ def fill(logistic, scores, labels, units, rows, copies, values):  # type: ignore
     return absolute, weighed, lost
 
 
-@kernel
+@counted_kernel
 def along(logistic, scores, labels, line, units, rows, copies):  # type: ignore[no-untyped-def]
     """Sums over rows[0]..rows[1] of the loss and its first two derivatives along a line, each times its factor and, as
     in `fill`, the row's copies.

@@ -16,7 +16,7 @@ from boost_core.algorithms.base import Gains, Integers, Problem, Step
 from boost_core.algorithms.exponential_pairs import LN2, NO_ROW
 from boost_core.fitted import Fitted
 from boost_core.gain_matrix import GainMatrix, scale_for
-from boost_core.jit import kernel, step
+from boost_core.jit import counted_kernel, step
 from boost_core.label_sets import ranked_mass
 from boost_core.row_weights import new_gains, weigh
 from boost_core.scores import UNIT, Scores
@@ -34,7 +34,7 @@ def _extremes(scores, sets, i, found):  # type: ignore[no-untyped-def]
             found[1] = max(found[1], np.int64(scores[i, c]))
 
 
-@kernel
+@counted_kernel
 def _peak(scores, sets, start, stop):  # type: ignore[no-untyped-def]
     """Greatest F(other) - F(label) of a row, in score units."""
     peak, found = np.int64(NO_ROW), np.empty(3, np.int64)
@@ -45,7 +45,7 @@ def _peak(scores, sets, start, stop):  # type: ignore[no-untyped-def]
     return peak
 
 
-@kernel
+@counted_kernel
 def _fill(scores, sets, factor, shift, rows, values):  # type: ignore[no-untyped-def]
     """values (OUT): gains of rows[0]..rows[1] times factor = 2**scale. Returns the sum of absolute gains."""
     n_columns = scores.shape[1]

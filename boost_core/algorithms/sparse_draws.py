@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core.draws import draw
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import counted_kernel, inner, kernel, step
 from boost_core.sparse_gains import Entries, SparseGains, hot_places
 from boost_core.team import Team
 
@@ -100,7 +100,7 @@ def _local(point, spans):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@kernel
+@counted_kernel
 def _draw_own(start, numbers, total, spans):  # type: ignore[no-untyped-def]
     """Where in this member's sums those of the draws numbers[0]..numbers[1] are that are its own, int64 [m]."""
     count = 0

@@ -12,7 +12,7 @@ from boost_core import ieee_math
 from boost_core.algorithms.base import Gains, Integers, Problem
 from boost_core.algorithms.sparse_draws import Weights
 from boost_core.fitted import Fitted
-from boost_core.jit import kernel
+from boost_core.jit import counted_kernel, kernel
 from boost_core.sparse_gains import Entries, SparseGains
 from boost_core.sparse_scores import SparseScores
 
@@ -32,7 +32,7 @@ def _peak(own, start, held, n_classes, rows):  # type: ignore[no-untyped-def]
     return peak
 
 
-@kernel
+@counted_kernel
 def _fill(state, labels, counts, places, exponents, own_share, rows, out):  # type: ignore[no-untyped-def]
     """Gains of rows[0]..rows[1]; returns the sums of absolute gains, of all P_i and of all u_i.
 

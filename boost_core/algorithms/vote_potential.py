@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boost_core import ieee_math
-from boost_core.jit import kernel, step
+from boost_core.jit import counted_kernel, counted_step, kernel, step
 
 
 def log_factorials(n: int) -> NDArray[np.float64]:
@@ -33,7 +33,7 @@ def _multiply(x, y, out):  # type: ignore[no-untyped-def]
                 out[i + j] += x[i] * y[j]
 
 
-@step
+@counted_step
 def _times_power(product, factor, exponent, scratch):  # type: ignore[no-untyped-def]
     """product (IN/OUT) *= factor ** exponent; factor is used up."""
     while exponent > 0:
@@ -46,7 +46,7 @@ def _times_power(product, factor, exponent, scratch):  # type: ignore[no-untyped
             factor[:] = scratch
 
 
-@step
+@counted_step
 def _kept(u, right, rest, log_factorial):  # type: ignore[no-untyped-def]
     """R(rest, right) for trails u (int64 [K - 1], ascending)."""
     if u[0] + right - 1 < 0:
@@ -83,7 +83,7 @@ def potential(u, rounds, p, log_factorial):  # type: ignore[no-untyped-def]
     return min(max(1.0 - kept, 0.0), 1.0)
 
 
-@kernel
+@counted_kernel
 def potentials_after_vote(states, rounds, p, log_factorial, costs):  # type: ignore[no-untyped-def]
     """costs (OUT, float64 [n_states, K]): potentials after one more vote, for the true label (column 0) or a wrong one.
 

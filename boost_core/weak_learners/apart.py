@@ -26,7 +26,7 @@ from boost_core.gain_matrix import GainMatrix
 from boost_core.growth import Grower
 from boost_core.histogram import HistogramBuilder
 from boost_core.intrinsics import width_for
-from boost_core.jit import inner, kernel, step
+from boost_core.jit import counted_step, inner, kernel
 from boost_core.tree import GAIN_SHIFT, NODE_FIELDS, Tree
 from boost_core.weak_learners.limits import Limits
 
@@ -46,7 +46,7 @@ def _consider(sums, left, cut, best):  # type: ignore[no-untyped-def]
             best[c, LEFT_SUM] = left[c]
 
 
-@step
+@counted_step
 def _search_feature(hist, sums, feature, n_thresholds, has_missing, best):  # type: ignore[no-untyped-def]
     """Best cut of one feature for each channel, in the order of ties: hist [bins of the feature, padded]."""
     n_channels = sums.shape[0] - 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from boost_core.jit import JIT_DISABLED, bare_step
+from boost_core.jit import JIT_DISABLED, step
 from boost_core.native_calls import Room, make_call, task_at
 
 compiled = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
@@ -31,7 +31,7 @@ class Lot(NamedTuple):
     seen: NDArray[np.float64]
 
 
-@bare_step
+@step
 def _note(context, number, kind):  # type: ignore[no-untyped-def]
     lot = task_at(context, kind)
     seen = lot.seen
@@ -42,7 +42,7 @@ def _note(context, number, kind):  # type: ignore[no-untyped-def]
     seen[15] = number
 
 
-@bare_step
+@step
 def _add(context, number, kind):  # type: ignore[no-untyped-def]
     numbers, factor = task_at(context, kind)
     for i in range(numbers.shape[0]):

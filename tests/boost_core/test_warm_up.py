@@ -13,17 +13,15 @@ import pytest
 from numba.core.registry import CPUDispatcher
 
 from boost_core import gang_growth, jit
-from boost_core.algorithms.base import channels_of
+from boost_core.algorithms.base import channels_of, reading_of
 from boost_core.catalogue import ALGORITHMS, refuse_classes, resolve_config
 from boost_core.collective import Alone, Collective
 from boost_core.config import TrainingConfig
 from boost_core.errors import ConfigError
-from boost_core.growth import Grower
 from boost_core.records import Silent
 from boost_core.team import Rehearsal, Team
 from boost_core.training import TrainingResult, train
-from boost_core.tree import Tree
-from boost_core.warm_up import WarmUp, warm_up, warm_up_growth
+from boost_core.warm_up import WarmUp, warm_up, warm_up_growth, warm_up_sums
 from tests.builders import (
     CONFIGURATIONS,
     ROOT,
@@ -36,6 +34,8 @@ from tests.builders import (
 )
 from workers.thread_group import ThreadGroup
 
+GROWTH = {"bundles", "cut", "cut_search", "histogram", "leaf_sums", "lone_growth", "tree_steps"}  # modules
+
 
 @pytest.mark.parametrize("in_gang", [False, True])
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
@@ -47,18 +47,7 @@ def test_every_configuration_warms_up(configuration: str, in_gang: bool):
         warm_up_growth(config, n_classes, WarmUp(in_gang))
 
 
-@pytest.mark.parametrize("kind", [WarmUp(weighted=True), WarmUp(multi_label=True)])
-def test_weak_learners_warm_up_by_themselves(kind: WarmUp, monkeypatch: pytest.MonkeyPatch):
-    """Where that fails in a child of its own, nobody is told; without a cut little would be compiled."""
-    grown: list[Tree] = []
-    grow = Grower.grow
-    monkeypatch.setattr(Grower, "grow", lambda *arguments: grown.append(grow(*arguments)) or grown[-1])
-    tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
-    warm_up_growth(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
-    assert [len(each.nodes) > 0 for each in grown] == [True]
-
-
-def test_gains_made_up_have_the_channels_of_the_algorithm():
+def test_gains_made_up_have_the_channels_of_the_algorithm_and_are_read_alike():
     """Else a child compiles histograms that nobody needs, and the member those that are needed, later and alone."""
     told: dict[tuple[str, str], set[tuple[int, int]]] = {}
     for config in combinations(4):
@@ -68,6 +57,7 @@ def test_gains_made_up_have_the_channels_of_the_algorithm():
         def gains(self: Any, *given: Any, seen: Any = seen, made: Any = made) -> Any:
             found = made(self, *given)
             seen.add((channels_of(self), found.matrix.n_channels))
+            assert reading_of(self) is found.matrix.reading
             return found
 
         with mock.patch.object(algorithm, "gains", gains), Team(1) as alone:
@@ -116,7 +106,7 @@ def compiled_late(n_classes: int, in_gang: bool, validated: bool) -> list[tuple[
                 data = replace(data, n_valid=size * data.n_valid)
                 return boosted(train(data, config, collective, Silent(), team))
 
-        warm_up(config, n_classes, WarmUp(in_gang, validated=validated))
+        late = growth_compiled_late(config, n_classes, WarmUp(in_gang, validated=validated))
         before = compiled()
         results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
         if in_gang:  # also where members hold their slice's bins of all rows
@@ -124,8 +114,24 @@ def compiled_late(n_classes: int, in_gang: bool, validated: bool) -> list[tuple[
                 results += ThreadGroup(2).run(member)
         assert all(result.records for result in results), config
         names = config.algorithm.name, config.weak_learner.name
-        found += [(*names, late) for late in sorted(compiled() - before)]
+        found += [(*names, each) for each in late + sorted(compiled() - before)]
     return found
+
+
+def growth_compiled_late(config: TrainingConfig, n_classes: int, kind: WarmUp) -> list[tuple[str, str, str]]:
+    """What grows trees and is compiled neither by a child, for weak learners, nor by its member before it waits for
+    that."""
+    warm_up_growth(config, n_classes, kind)
+    warm_up_sums(config, n_classes, kind)
+    before = compiled()
+    warm_up(config, n_classes, kind)
+    return sorted(each for each in compiled() - before if each[0].removeprefix("boost_core.") in GROWTH)
+
+
+def tree_compiled_late(kind: WarmUp) -> list[tuple[str, str, str]]:
+    """The same of a tree. Asks for a fresh process."""
+    tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
+    return growth_compiled_late(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
 
 
 def names_compiled(validated: bool) -> list[str]:
@@ -151,6 +157,14 @@ def test_kernels_for_validation_rows_are_compiled_only_where_there_are_any():
     assert "'_count_errors'" not in without
     assert "'_route'" in without
     assert "'do_blocks'" in without
+
+
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.parametrize("kind", [WarmUp(weighted=True), WarmUp(multi_label=True)])
+def test_a_child_and_its_member_share_out_what_grows_trees(kind: WarmUp):
+    """Where that fails in a child of its own, nobody is told, and the member compiles it later, and alone."""
+    done = in_a_fresh_process(f"tree_compiled_late(these.{kind})")
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -249,8 +249,8 @@ def test_a_child_compiles_weak_learners_beside_the_rest(tmp_path: Path):
     assert [(each.returncode, each.stderr) for each in runs] == [(0, "")] * 2
     (phases, compiled), (later, found) = (json.loads(each.stdout) for each in runs)
     assert phases == later == ALONE
-    assert "share_out" in compiled
-    assert not {"grow", "add_rows", "search_next"} & set(compiled)
+    assert {"share_out", "_sum_up"} <= set(compiled)
+    assert not {"grow", "do_blocks", "search_next", "_route", "_leads"} & set(compiled)
     assert found == []
 
 

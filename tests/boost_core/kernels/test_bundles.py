@@ -8,12 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boost_core import bundles
-from boost_core.bundles import MOST_JOINT, add_bundled, bundles_of, make_bundles, neighbours
+from boost_core.bundles import MOST_JOINT, add_columns, bundles_of, make_bundles, neighbours
 from boost_core.cut import Offer
 from boost_core.histogram import add_rows
 from boost_core.intrinsics import lanes_for, width_for
+from boost_core.jit import kernel
 from tests.builders import BinnedCodes, gain_matrix_of, random_codes
-from tests.calling import called
+
+
+@kernel
+def add_some_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals):
+    """bundles.add_columns, callable from Python."""
+    add_columns(bins, rows, gains, bin_start, parts, bundles, lanes, totals)
+
 
 SIZES = st.lists(st.integers(2, 300), min_size=1, max_size=30)
 
@@ -47,16 +54,17 @@ def test_sums_are_those_of_each_feature_by_itself(n_channels: int, n_sums: int, 
     matrix = gain_matrix_of(random.integers(-(1 << 30), 1 << 30, (n_rows, n_channels)))
     rows = np.flatnonzero(random.random(n_rows) < 0.7).astype(np.int32)
     features = np.arange(7)
-    made = make_bundles(case.codes, Offer(features, case.binning.bin_start))
+    made = make_bundles(case.codes, Offer(features, case.binning.bin_start))._replace(worth=0)
     assert [group.tolist() for group in np.split(made.features, made.first[1:-1])] == [[0, 1], [2, 3], [5, 6]]
     flat, width, lanes = matrix.flat, width_for(n_sums), lanes_for(n_sums)
     starts = case.binning.bin_start
     expected, found = (np.zeros(starts[-1] * width, np.int64) for _ in range(2))
     joint = np.zeros(made.start[-1] * width, np.int64)
     add_rows(case.codes, rows, flat, starts, features, lanes, expected, False)
-    add_rows(case.codes, rows, flat, starts, np.setdiff1d(features, made.features), lanes, found, False)
-    for span in ((0, 1), (1, 3)):
-        called(add_bundled)(rows, flat, made, span, lanes, starts, joint, found)
+    found[:] = -1
+    for some, singles, span in (([0, 1], [], (0, 1)), ([2, 3, 4, 5, 6], [4], (1, 3))):
+        parts = np.array(some, np.int64), np.array(singles, np.int64), span, joint
+        add_some_columns(case.codes, rows, flat, starts, parts, made, lanes, found)
     assert found.tolist() == expected.tolist()
     assert not joint.any()
 

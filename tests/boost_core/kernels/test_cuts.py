@@ -66,6 +66,12 @@ def search_all(objective, hist, sums, layout, features, room, best):
         search_next(objective, value, hist, sums, layout, j, sides, excess, best)
 
 
+@kernel
+def sums_of(record, hist, layout):
+    """record (IN, OUT): the sums of its cut's left side, behind it."""
+    left_sums(hist, layout, record, record[RECORD_FIELDS:])
+
+
 def random_case(seed: int) -> tuple[BinnedCodes, np.ndarray, np.random.Generator]:
     """Small gains and few bins: equal values are common."""
     random = np.random.default_rng(seed)
@@ -90,7 +96,7 @@ def search(case: BinnedCodes, gains: np.ndarray, free: bool, slices: FeatureSlic
     room = np.empty(room_for_search(own.shape[1]), np.int64)
     search_all(Votes(free), own, sums, layout, np.arange(*slices.own), room, record[:RECORD_FIELDS])
     if record[VALUE] != NO_CUT:
-        called(left_sums)(own, layout, record, record[RECORD_FIELDS:])
+        sums_of(record, own, layout)
     return record
 
 
