@@ -2,12 +2,13 @@
 weak learners beside all others.
 
     member   starts the child -> waits -> reads -> loads the kernels from Numba's cache -> trains
-    member   starts the child -> reads, compiles the rest -> waits -> loads what the child has compiled -> trains
+    member   starts the child -> reads, compiles the rest and sums of leaves -> waits -> loads -> trains
     child    a line of JSON on its standard input -> compiles -> ends, also once that input ends: its member is gone
 
 The first for memory: Numba and LLVM keep some 110 MB of functions that a process has compiled and do not of those that
 it has loaded. The second for time: a process compiles one function at a time, and weak learners take half of it
-(docs/performance.md). Whatever happens to the child, the member compiles what it does not find.
+(docs/performance.md); without the sums, in a process that trains alone, both take about as long. Whatever happens to
+the child, the member compiles what it does not find.
 """
 
 import gc
