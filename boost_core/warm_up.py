@@ -108,9 +108,10 @@ def warm_up_growth(config: TrainingConfig, n_classes: int, kind: WarmUp | None =
         if made_up is None:
             return
         fitted = made_up.fit(config, Grower if kind.in_gang else _Roots, team)
-        shard = made_up.data.train
+        shard, n_columns = made_up.data.train, made_up.n_columns
         route_round(fitted, shard, made_up.data.binning, team)
-        list(zero_scores(shard.n_rows, made_up.n_columns).leads(shard.labels, shard.n_rows))
+        labels = np.minimum(shard.labels, n_columns - 1)  # an output code may have fewer columns than there are labels
+        list(zero_scores(shard.n_rows, n_columns).leads(labels, shard.n_rows))
 
 
 def warm_up_sums(config: TrainingConfig, n_classes: int, kind: WarmUp | None = None) -> None:
