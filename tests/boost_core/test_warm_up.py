@@ -4,7 +4,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -106,7 +106,7 @@ def compiled_late(n_classes: int, in_gang: bool, validated: bool) -> list[tuple[
                 data = replace(data, n_valid=size * data.n_valid)
                 return boosted(train(data, config, collective, Silent(), team))
 
-        late = growth_compiled_late(config, n_classes, WarmUp(in_gang, validated=validated))
+        warm_up(config, n_classes, WarmUp(in_gang, validated=validated))
         before = compiled()
         results = ThreadGroup(2).run(member) if in_gang else [member(Alone())]
         if in_gang:  # also where members hold their slice's bins of all rows
@@ -114,24 +114,30 @@ def compiled_late(n_classes: int, in_gang: bool, validated: bool) -> list[tuple[
                 results += ThreadGroup(2).run(member)
         assert all(result.records for result in results), config
         names = config.algorithm.name, config.weak_learner.name
-        found += [(*names, each) for each in late + sorted(compiled() - before)]
+        found += [(*names, late) for late in sorted(compiled() - before)]
     return found
 
 
-def growth_compiled_late(config: TrainingConfig, n_classes: int, kind: WarmUp) -> list[tuple[str, str, str]]:
+def growth_compiled_late(
+    configs: Iterable[TrainingConfig], n_classes: int, kind: WarmUp
+) -> list[tuple[str, str, tuple[str, str, str]]]:
     """What grows trees and is compiled neither by a child, for weak learners, nor by its member before it waits for
-    that."""
-    warm_up_growth(config, n_classes, kind)
-    warm_up_sums(config, n_classes, kind)
-    before = compiled()
-    warm_up(config, n_classes, kind)
-    return sorted(each for each in compiled() - before if each[0].removeprefix("boost_core.") in GROWTH)
+    that, with algorithm and weak learner. Asks for a fresh process."""
+    found = []
+    for config in configs:
+        warm_up_growth(config, n_classes, kind)
+        warm_up_sums(config, n_classes, kind)
+        before = compiled()
+        warm_up(config, n_classes, kind)
+        late = [each for each in compiled() - before if each[0].removeprefix("boost_core.") in GROWTH]
+        found += [(config.algorithm.name, config.weak_learner.name, each) for each in sorted(late)]
+    return found
 
 
-def tree_compiled_late(kind: WarmUp) -> list[tuple[str, str, str]]:
-    """The same of a tree. Asks for a fresh process."""
-    tree = {"name": "adaboost_mh", "weak_learner": {"kind": "hamming_tree", "max_leaves": 4}}
-    return growth_compiled_late(resolve_config({"algorithm": tree, "rounds": 4}), 3, kind)
+def tree() -> TrainingConfig:
+    """A weak learner that takes every kind of rows."""
+    learner = {"kind": "hamming_tree", "max_leaves": 4}
+    return resolve_config({"algorithm": {"name": "adaboost_mh", "weak_learner": learner}, "rounds": 4})
 
 
 def names_compiled(validated: bool) -> list[str]:
@@ -163,7 +169,14 @@ def test_kernels_for_validation_rows_are_compiled_only_where_there_are_any():
 @pytest.mark.parametrize("kind", [WarmUp(weighted=True), WarmUp(multi_label=True)])
 def test_a_child_and_its_member_share_out_what_grows_trees(kind: WarmUp):
     """Where that fails in a child of its own, nobody is told, and the member compiles it later, and alone."""
-    done = in_a_fresh_process(f"tree_compiled_late(these.{kind})")
+    done = in_a_fresh_process(f"growth_compiled_late([these.tree()], 3, these.{kind})")
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
+def test_they_do_with_every_algorithm_and_weak_learner():
+    done = in_a_fresh_process("growth_compiled_late(these.combinations(3), 3, these.WarmUp())")
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stdout + done.stderr
 
 
