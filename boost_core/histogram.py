@@ -104,9 +104,8 @@ def add_gains(bins, rows, gains, bin_start, features, lanes, totals, afresh):  #
     bins uint8 [d, n]; rows int32 [m]; gains = (flat values, int64: how many are in a row), of which the lanes are added
     up. Features are taken together (features_a_pass), so that a row's gains are read and widened once for all of them,
     and by blocks, so that all rows are added to bins that stay in the cache. Gains of narrow rows are fetched ahead for
-    the first features of a tile alone, as the others find them in the level 2 cache. All of it is in one kernel: calls
-    of others count references to the arrays, which threads share. Numbers of rows index as unsigned ones, since Numba
-    asks of signed ones whether they count from the end.
+    the first features of a tile alone, as the others find them in the level 2 cache. Numbers of rows index as unsigned
+    ones, since Numba asks of signed ones whether they count from the end.
     """
     n_rows, n_features = rows.shape[0], features.shape[0]
     width, far = width_of(lanes), gains[0].shape[0] > NEAR

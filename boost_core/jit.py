@@ -76,7 +76,7 @@ step = compiled(**UNCOUNTED, no_cpython_wrapper=True)
 counted_step = compiled(**COUNTED, no_cpython_wrapper=True)
 # A step with one place where it is called: it becomes a part of what calls it before types are found. Every kernel
 # optimises and writes once more whatever lies below it, so that each level of calls takes a second or so to compile.
-# No nests of them: Numba copies their code once for each level.
+# Not what stands in several places of others that become parts: Numba copies it anew at each level, which takes longer.
 inlined_step = compiled(**UNCOUNTED, no_cpython_wrapper=True, inline="always")
 # Small functions used inside kernels: inlined by LLVM, so that loops around them can be vectorised.
 inner = compiled(**UNCOUNTED, forceinline=True, no_cpython_wrapper=True)

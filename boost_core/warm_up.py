@@ -26,7 +26,7 @@ from boost_core.start import Start
 from boost_core.team import Rehearsal, Team
 from boost_core.training import train
 from boost_core.training_data import TrainingData, by_class, problem_of
-from boost_core.tree import NO_LIMIT, Tree
+from boost_core.tree import Tree
 
 ROWS_A_CLASS = 3
 MADE_UP = 1 << 20
@@ -126,15 +126,9 @@ class _Roots(Grower):
     """Grows trees of one leaf, for which nothing is summed up."""
 
     def grow(
-        self,
-        objective: Any,
-        gains: GainMatrix,
-        sums: Integers,
-        max_leaves: int,
-        n_outputs: int,
-        max_depth: int = NO_LIMIT,
+        self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, *rest: Any, **named: Any
     ) -> Tree:
-        return super().grow(objective, gains, sums, 1, n_outputs, max_depth)
+        return super().grow(objective, gains, sums, 1, *rest, **named)
 
 
 class _Stopped(Exception):
@@ -145,15 +139,9 @@ class _Summing(Grower):
     """Compiles what sums gains up for the first tree that is asked for."""
 
     def grow(
-        self,
-        objective: Any,
-        gains: GainMatrix,
-        sums: Integers,
-        max_leaves: int,
-        n_outputs: int,
-        max_depth: int = NO_LIMIT,
+        self, objective: Any, gains: GainMatrix, sums: Integers, max_leaves: int, *rest: Any, **named: Any
     ) -> Tree:
-        growing = self.growing(Growth(objective, max_leaves, n_outputs, max_depth), gains, sums)
+        growing = self.growing(Growth(objective, max_leaves, *rest, **named), gains, sums)
         if growing is not None:
             growing.summing()
         raise _Stopped

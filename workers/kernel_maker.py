@@ -11,7 +11,6 @@ it has loaded. The second for time: a process compiles one function at a time, a
 the child, the member compiles what it does not find.
 """
 
-import gc
 import hashlib
 import json
 import os
@@ -231,7 +230,6 @@ def main() -> None:
     """Compile what the standard input asks for."""
     order = Order.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_member, daemon=True).start()
-    gc.disable()  # this process ends before its garbage matters
     if order.growth:
         warm_up_growth(order.config, order.n_classes, order.kind)
         return

@@ -45,6 +45,8 @@ def test_every_configuration_warms_up(configuration: str, in_gang: bool):
     for n_classes in (2,) if options.binary else (2, 3, 6):
         warm_up(config, n_classes, WarmUp(in_gang))
         warm_up_growth(config, n_classes, WarmUp(in_gang))
+        if not in_gang:
+            warm_up_sums(config, n_classes)
 
 
 def test_gains_made_up_have_the_channels_of_the_algorithm_and_are_read_alike():
